@@ -1,0 +1,2 @@
+//! The peer application.
+fn main() {}

@@ -1,0 +1,2 @@
+//! Word count.
+fn main() {}
