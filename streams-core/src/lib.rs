@@ -1,1 +1,12 @@
-//! streams-core
+//! The runtime of Kafka Streams for Rust: a pure core, and (feature `kafka`) a thin shell over librdkafka.
+//!
+//! Outside `kafka/` nothing here knows a clock, a socket, a thread, async or librdkafka: the core is told things and
+//! answers with outputs and with effects for the shell to carry out.
+
+pub mod headers;
+pub mod record;
+pub mod serde;
+
+pub use headers::{Header, Headers};
+pub use record::{Change, Record, TaskId, TopicPartition};
+pub use serde::{DefaultSerde, Serde, SerdeError, SharedSerde};

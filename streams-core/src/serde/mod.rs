@@ -1,0 +1,82 @@
+//! Serdes: how keys and values become bytes. The byte form is a public contract, so a type names it in one line.
+
+use std::sync::Arc;
+
+/// Why bytes could not be read, or a value not be written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SerdeError {
+    /// A null met a type that has none.
+    #[error("the {what} is null, but `{type_name}` cannot be null: read it as `Option<{type_name}>`, or let the deserialization handler skip it")]
+    Null {
+        /// `key` or `value`, filled in by the caller where it is known.
+        what: &'static str,
+        /// The Rust type that was wanted.
+        type_name: &'static str,
+    },
+    /// The bytes have a length that the type cannot have.
+    #[error("{type_name} takes {expected} bytes, got {actual}")]
+    Length {
+        /// The Rust type that was wanted.
+        type_name: &'static str,
+        /// How many bytes it takes.
+        expected: usize,
+        /// How many there were.
+        actual: usize,
+    },
+    /// The bytes do not decode, or the value does not encode.
+    #[error("cannot convert {type_name}: {message}")]
+    Convert {
+        /// The Rust type that was wanted.
+        type_name: &'static str,
+        /// What the format said.
+        message: String,
+    },
+}
+
+/// Turns values of `T` into bytes and back. Stateless from the outside and shared by all threads.
+///
+/// Java counterpart: `org.apache.kafka.common.serialization.Serde`.
+pub trait Serde<T>: Send + Sync + 'static {
+    /// Appends the byte form of `value` to `out` and answers true, or answers false for a null (nothing is appended).
+    ///
+    /// # Errors
+    /// When the value has no byte form.
+    fn serialize(&self, topic: &str, value: &T, out: &mut Vec<u8>) -> Result<bool, SerdeError>;
+
+    /// Reads a value from borrowed bytes; `None` is Kafka's null.
+    ///
+    /// # Errors
+    /// When the bytes are not a `T`, or are null and `T` has no null.
+    fn deserialize(&self, topic: &str, bytes: Option<&[u8]>) -> Result<T, SerdeError>;
+
+    /// Whether this value is a null on the wire (then stream aggregations drop it, as Java does).
+    fn is_null(&self, _value: &T) -> bool {
+        false
+    }
+
+    /// The inner key's bytes of a windowed key, by which its partition is chosen
+    /// (Java: `WindowedStreamPartitioner`); the whole key otherwise.
+    fn partition_bytes<'b>(&self, serialized: &'b [u8]) -> &'b [u8] {
+        serialized
+    }
+}
+
+/// A shared serde behind a pointer, as nodes hold it.
+pub type SharedSerde<T> = Arc<dyn Serde<T>>;
+
+/// The serde that a type uses unless another one is passed.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no default serde",
+    label = "this type cannot be written to a topic",
+    note = "add `impl DefaultSerde for {Self} {{ type Serde = Json<Self>; }}`, or pass one with a `…_with` method"
+)]
+pub trait DefaultSerde: Sized + 'static {
+    /// The serde.
+    type Serde: Serde<Self> + Default;
+
+    /// The serde, shared.
+    fn shared() -> SharedSerde<Self> {
+        Arc::new(Self::Serde::default())
+    }
+}
