@@ -3,10 +3,16 @@
 //! Outside `kafka/` nothing here knows a clock, a socket, a thread, async or librdkafka: the core is told things and
 //! answers with outputs and with effects for the shell to carry out.
 
+pub mod error;
 pub mod headers;
+pub mod processor;
 pub mod record;
 pub mod serde;
+pub mod stores;
+pub mod topics;
+pub mod topology;
 
+pub use error::{BoxError, Error, ProcessResult};
 pub use headers::{Header, Headers};
 pub use record::{Change, Record, TaskId, TopicPartition};
 pub use serde::{DefaultSerde, Serde, SerdeError, SharedSerde};

@@ -1,0 +1,159 @@
+//! Errors, named for the decision they force, with the place where it happened.
+
+use streams_state::StateError;
+
+use crate::serde::SerdeError;
+use crate::{TaskId, TopicPartition};
+
+/// A boxed error of user code or of a client.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync + 'static>;
+
+/// What every step of processing answers. The error is boxed so that the happy path stays one word wide.
+pub type ProcessResult<T = ()> = Result<T, Box<Error>>;
+
+/// Why a stream thread can't go on as it was. The variant tells what has to happen next.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Another member owns the task now, or our identity was fenced: drop uncommitted work, rejoin.
+    #[error("tasks were taken over by another member: {reason}")]
+    TaskMigrated {
+        /// What told so.
+        reason: String,
+    },
+    /// State and log disagree: stop and explain; nothing is deleted without being asked.
+    #[error("state of task {task}, store {store} does not match its log: {reason}")]
+    TaskCorrupted {
+        /// The task.
+        task: TaskId,
+        /// The store.
+        store: String,
+        /// What disagrees, with the offsets, and what can be done.
+        reason: String,
+    },
+    /// A key or value can't be read and the deserialization handler answered `Fail`.
+    #[error("cannot read the {what} of {topic_partition} at offset {offset}: {source}")]
+    Deserialize {
+        /// `key` or `value`.
+        what: &'static str,
+        /// Where the record lies.
+        topic_partition: TopicPartition,
+        /// Its offset.
+        offset: i64,
+        /// What the serde said.
+        source: SerdeError,
+    },
+    /// A key or value can't be written and the production handler answered `Fail`.
+    #[error("node {node} of task {task} cannot write the {what} for topic {topic}: {source}")]
+    Serialize {
+        /// `key` or `value`.
+        what: &'static str,
+        /// The node.
+        node: String,
+        /// The task.
+        task: TaskId,
+        /// The topic.
+        topic: String,
+        /// What the serde said.
+        source: SerdeError,
+    },
+    /// User code failed or panicked, and the processing handler answered `Fail`.
+    #[error("node {node} of task {task} failed at {place}: {message}")]
+    Processing {
+        /// The node.
+        node: String,
+        /// The task.
+        task: TaskId,
+        /// `topic-partition at offset n`, or `a punctuation`.
+        place: String,
+        /// What the code said, or its panic message.
+        message: String,
+    },
+    /// A record's timestamp is negative or its extractor failed, and the extractor's policy is to fail.
+    #[error("no usable timestamp in {topic_partition} at offset {offset}: {message}")]
+    Timestamp {
+        /// Where the record lies.
+        topic_partition: TopicPartition,
+        /// Its offset.
+        offset: i64,
+        /// What the extractor said.
+        message: String,
+    },
+    /// The broker or the client refused a record for good.
+    #[error("a record for {topic_partition} was refused ({code}): {message}")]
+    Produce {
+        /// Where it was to go.
+        topic_partition: TopicPartition,
+        /// The client's error name.
+        code: String,
+        /// The client's text and what to do.
+        message: String,
+    },
+    /// A call to Kafka failed for good.
+    #[error("{what} failed ({code}): {message}")]
+    Kafka {
+        /// What was tried.
+        what: String,
+        /// The client's error name.
+        code: String,
+        /// The client's text and what to do.
+        message: String,
+    },
+    /// A wait reached its bound.
+    #[error("{what} did not end within {waited_ms} ms ({setting} bounds it)")]
+    Timeout {
+        /// What was waited for.
+        what: String,
+        /// How long, in milliseconds.
+        waited_ms: i64,
+        /// The setting that bounds it.
+        setting: &'static str,
+    },
+    /// Topics are missing, have unfit partition counts, or may not be used.
+    #[error("{message}")]
+    Topics {
+        /// Names, numbers and what to do.
+        message: String,
+    },
+    /// The group refused this member for good.
+    #[error("the group refused this member: {message}")]
+    Membership {
+        /// What the coordinator said and what to do.
+        message: String,
+    },
+    /// The state directory or a store failed.
+    #[error("state of {task}: {source}")]
+    State {
+        /// The task, or `this process`.
+        task: String,
+        /// What failed.
+        source: StateError,
+    },
+    /// The topology can't be built or run.
+    #[error(transparent)]
+    Topology(#[from] crate::topology::TopologyError),
+    /// The configuration can't be used.
+    #[error("{message}")]
+    Config {
+        /// Every finding, one a line.
+        message: String,
+    },
+    /// A broken invariant: it must never reach a commit, so the thread aborts its transaction and stops.
+    #[error("internal error, nothing was committed: {what}")]
+    Bug {
+        /// Which invariant.
+        what: String,
+    },
+}
+
+impl Error {
+    /// A broken invariant.
+    pub(crate) fn bug(what: impl Into<String>) -> Box<Error> {
+        Box::new(Error::Bug { what: what.into() })
+    }
+
+    /// A store's failure, with its task.
+    pub(crate) fn state(task: TaskId, source: StateError) -> Box<Error> {
+        Box::new(Error::State { task: format!("task {task}"), source })
+    }
+}

@@ -1,0 +1,273 @@
+//! What nodes can reach while a record passes: state, outbox, times, the record's origin. One per task, of one thread.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use streams_state::TaskState;
+
+use super::{ErrorContext, ErrorHandlers, PunctuationQueue, PunctuationType, PunctuatorId, TaskCounters};
+use super::punctuation::Callback;
+use crate::error::{Error, ProcessResult};
+use crate::fetch::PartitionBatch;
+use crate::murmur2::partition_for;
+use crate::outbox::{ANY_PARTITION, Outbox, OutboxMark};
+use crate::topics::Topics;
+use crate::{Headers, TaskId, TopicPartition};
+
+/// Where the record in hand came from.
+#[derive(Clone, Debug)]
+pub struct RecordContext {
+    /// The topic; empty in a punctuation.
+    pub topic: Arc<str>,
+    /// The partition; -1 in a punctuation.
+    pub partition: i32,
+    /// The offset; -1 in a punctuation.
+    pub offset: i64,
+    /// Event time, milliseconds since the Unix epoch.
+    pub timestamp_ms: i64,
+    /// The headers of the source record.
+    pub headers: Headers,
+    raw: Option<(Rc<PartitionBatch>, usize)>,
+}
+
+impl RecordContext {
+    pub(crate) fn of_record(tp: &TopicPartition, batch: &Rc<PartitionBatch>, index: usize, offset: i64, timestamp_ms: i64, headers: Headers) -> Self {
+        let raw = Some((Rc::clone(batch), index));
+        RecordContext { topic: Arc::clone(&tp.topic), partition: tp.partition, offset, timestamp_ms, headers, raw }
+    }
+
+    /// The same place without the record's bytes, for entries that live on in a cache.
+    pub(crate) fn without_raw(&self) -> Self {
+        RecordContext { raw: None, ..self.clone() }
+    }
+
+    pub(crate) fn of_punctuation(timestamp_ms: i64) -> Self {
+        let headers = Headers::default();
+        RecordContext { topic: Arc::from(""), partition: -1, offset: -1, timestamp_ms, headers, raw: None }
+    }
+}
+
+/// Names an operator's own stream time within its task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OperatorTime(usize);
+
+struct OperatorClock {
+    key: Arc<str>,
+    time_ms: i64,
+}
+
+/// What a task shares with its nodes. Nothing of it is visible to another thread.
+pub struct TaskContext {
+    task: TaskId,
+    handlers: Arc<ErrorHandlers>,
+    topics: Arc<Topics>,
+    clocks: Vec<OperatorClock>,
+    pub(crate) now_ms: i64,
+    pub(crate) stream_time_ms: i64,
+    pub(crate) current: RecordContext,
+    pub(crate) state: TaskState,
+    pub(crate) outbox: Outbox,
+    pub(crate) punctuations: PunctuationQueue,
+    pub(crate) commit_requested: bool,
+    /// What the task counts.
+    pub counters: TaskCounters,
+}
+
+impl TaskContext {
+    pub(crate) fn new(task: TaskId, handlers: Arc<ErrorHandlers>, topics: Arc<Topics>, state: TaskState, now_ms: i64) -> Self {
+        TaskContext {
+            task,
+            handlers,
+            topics,
+            clocks: Vec::new(),
+            now_ms,
+            stream_time_ms: -1,
+            current: RecordContext::of_punctuation(-1),
+            state,
+            outbox: Outbox::default(),
+            punctuations: PunctuationQueue::default(),
+            commit_requested: false,
+            counters: TaskCounters::default(),
+        }
+    }
+
+    /// The task.
+    #[must_use]
+    pub fn task(&self) -> TaskId {
+        self.task
+    }
+
+    /// The application's handlers.
+    #[must_use]
+    pub fn handlers(&self) -> &Arc<ErrorHandlers> {
+        &self.handlers
+    }
+
+    /// Where the record in hand came from.
+    #[must_use]
+    pub fn record_context(&self) -> &RecordContext {
+        &self.current
+    }
+
+    /// The highest event time (ms since the Unix epoch) taken from the task's inputs; -1 before the first record.
+    /// Java: `currentStreamTimeMs`.
+    #[must_use]
+    pub fn stream_time_ms(&self) -> i64 {
+        self.stream_time_ms
+    }
+
+    /// The wall clock (ms since the Unix epoch) as the shell told it last. Java: `currentSystemTimeMs`.
+    #[must_use]
+    pub fn now_ms(&self) -> i64 {
+        self.now_ms
+    }
+
+    /// Asks for a commit as soon as the record in hand is done. Java: `ProcessorContext.commit`.
+    pub fn request_commit(&mut self) {
+        self.commit_requested = true;
+    }
+
+    /// The task's bytes.
+    pub fn state(&mut self) -> &mut TaskState {
+        &mut self.state
+    }
+
+    /// The task's bytes, to read.
+    #[must_use]
+    pub fn state_ref(&self) -> &TaskState {
+        &self.state
+    }
+
+    // ---- operator stream times
+
+    /// The clock of an operator: the highest event time it has seen. It starts at what was committed under `key`
+    /// (short: it travels in the offset-commit metadata), so it moves with the task and rolls back with an abort.
+    pub fn operator_time(&mut self, key: &str, committed_ms: Option<i64>) -> OperatorTime {
+        if let Some(index) = self.clocks.iter().position(|clock| &*clock.key == key) {
+            return OperatorTime(index);
+        }
+        self.clocks.push(OperatorClock { key: key.into(), time_ms: committed_ms.unwrap_or(-1) });
+        OperatorTime(self.clocks.len() - 1)
+    }
+
+    /// Moves an operator's clock to `timestamp_ms` if that is later, and reads it (ms since the Unix epoch).
+    pub fn observe(&mut self, time: OperatorTime, timestamp_ms: i64) -> i64 {
+        self.clocks.get_mut(time.0).map_or(timestamp_ms, |clock| {
+            clock.time_ms = clock.time_ms.max(timestamp_ms);
+            clock.time_ms
+        })
+    }
+
+    /// Reads an operator's clock; -1 before its first record.
+    #[must_use]
+    pub fn observed(&self, time: OperatorTime) -> i64 {
+        self.clocks.get(time.0).map_or(-1, |clock| clock.time_ms)
+    }
+
+    /// All operator clocks that have seen a record, for the commit.
+    pub(crate) fn operator_times(&self) -> impl Iterator<Item = (&str, i64)> {
+        self.clocks.iter().filter(|clock| clock.time_ms >= 0).map(|clock| (&*clock.key, clock.time_ms))
+    }
+
+    /// Forgets the nodes' set-up, before they are made anew.
+    pub(crate) fn reset_for_rebuild(&mut self) {
+        self.clocks.clear();
+        self.punctuations = PunctuationQueue::default();
+        self.outbox.clear();
+        self.commit_requested = false;
+        self.current = RecordContext::of_punctuation(-1);
+        self.stream_time_ms = -1;
+    }
+
+    // ---- punctuation
+
+    /// Schedules `callback` every `interval_ms`; it runs between records and may forward and write.
+    pub fn schedule(&mut self, kind: PunctuationType, interval_ms: i64, callback: impl Fn(&mut TaskContext, PunctuatorId, i64) -> ProcessResult + 'static) -> PunctuatorId {
+        let callback: Callback = Rc::new(callback);
+        self.punctuations.add(kind, interval_ms, self.now_ms, callback)
+    }
+
+    /// Ends a schedule; unknown or ended ones are ignored.
+    pub fn cancel(&mut self, id: PunctuatorId) {
+        self.punctuations.cancel(id);
+    }
+
+    // ---- output
+
+    /// Writes a record for a topic, partitioned as Java does: by murmur2 of the key, for a null key by the client.
+    ///
+    /// # Errors
+    /// When the record is larger than Kafka can carry.
+    pub fn emit<'h>(&mut self, topic: &str, timestamp_ms: i64, key: Option<&[u8]>, value: Option<&[u8]>, headers: impl IntoIterator<Item = (&'h str, Option<&'h [u8]>)>) -> ProcessResult {
+        let partition = match (key, self.topics.partitions(topic)) {
+            (Some(key), Some(count)) => partition_for(key, count),
+            _ => ANY_PARTITION,
+        };
+        self.emit_to(topic, partition, timestamp_ms, key, value, headers)
+    }
+
+    /// Writes a record for one partition of a topic.
+    ///
+    /// # Errors
+    /// When the record is larger than Kafka can carry.
+    pub fn emit_to<'h>(&mut self, topic: &str, partition: i32, timestamp_ms: i64, key: Option<&[u8]>, value: Option<&[u8]>, headers: impl IntoIterator<Item = (&'h str, Option<&'h [u8]>)>) -> ProcessResult {
+        let index = self.outbox.topic(topic);
+        self.push(index, partition, timestamp_ms, key, value, headers, 0)?;
+        self.counters.produced_records += 1;
+        Ok(())
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "a record has this many parts")]
+    pub(crate) fn push<'h>(&mut self, topic: u32, partition: i32, timestamp_ms: i64, key: Option<&[u8]>, value: Option<&[u8]>, headers: impl IntoIterator<Item = (&'h str, Option<&'h [u8]>)>, slot: u32) -> ProcessResult {
+        self.outbox.push(topic, partition, timestamp_ms, key, value, headers, slot).map_err(|error| {
+            let topic = self.outbox.topic_names().get(topic as usize).cloned().unwrap_or_else(|| Arc::from(""));
+            Box::new(Error::Produce { topic_partition: TopicPartition { topic, partition }, code: "MSG_SIZE_TOO_LARGE".to_owned(), message: error.to_string() })
+        })
+    }
+
+    /// The partition count of a topic, where it is known.
+    #[must_use]
+    pub fn partitions(&self, topic: &str) -> Option<i32> {
+        self.topics.partitions(topic)
+    }
+
+    /// The application's topics: full names and partition counts.
+    #[must_use]
+    pub fn topics(&self) -> &Arc<Topics> {
+        &self.topics
+    }
+
+    /// A place to cut the outbox back to.
+    #[must_use]
+    pub fn outbox_mark(&self) -> OutboxMark {
+        self.outbox.mark()
+    }
+
+    // ---- failures
+
+    /// Where a failure happens, for handlers.
+    #[must_use]
+    pub fn error_context(&self, node: Option<&str>) -> ErrorContext {
+        let raw = self.current.raw.as_ref();
+        ErrorContext {
+            topic: Arc::clone(&self.current.topic),
+            partition: self.current.partition,
+            offset: self.current.offset,
+            headers: self.current.headers.clone(),
+            node: node.map(str::to_owned),
+            task: self.task,
+            timestamp_ms: self.current.timestamp_ms,
+            source_key: raw.and_then(|(batch, index)| batch.key(*index)).map(<[u8]>::to_vec),
+            source_value: raw.and_then(|(batch, index)| batch.value(*index)).map(<[u8]>::to_vec),
+        }
+    }
+
+    /// Where the task is, for people.
+    #[must_use]
+    pub fn place(&self) -> String {
+        if self.current.partition < 0 {
+            return format!("a punctuation at {} ms", self.current.timestamp_ms);
+        }
+        format!("{}-{} at offset {}", self.current.topic, self.current.partition, self.current.offset)
+    }
+}

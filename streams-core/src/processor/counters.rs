@@ -1,0 +1,20 @@
+//! What a task counts. Plain numbers of one thread; the shell publishes them under Kafka Streams' metric names.
+
+/// The counters of one task, since it was created.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TaskCounters {
+    /// Records taken from the input queues (`process-total`).
+    pub processed_records: u64,
+    /// Records dropped: null keys or values, late records, bad records let pass (`dropped-records-total`).
+    pub dropped_records: u64,
+    /// Punctuations run (`punctuate-total`).
+    pub punctuations: u64,
+    /// Rounds in which a task ran although an input was empty, after `max.task.idle.ms` (`enforced-processing-total`).
+    pub enforced_processing: u64,
+    /// Records written to output and repartition topics (`records-produced-total`).
+    pub produced_records: u64,
+    /// Records written to changelogs.
+    pub changelog_records: u64,
+    /// Dead letters written.
+    pub dead_letters: u64,
+}

@@ -1,0 +1,21 @@
+//! The typed chain: what a node is, how it gets its children, and what it can reach while a record passes.
+
+mod api;
+mod context;
+mod counters;
+mod handlers;
+mod node;
+mod punctuation;
+mod user;
+
+pub use api::{ForwardFailed, Processor, ProcessorContext, ProcessorNode, ProcessorSupplier};
+pub use context::{RecordContext, TaskContext};
+pub use counters::TaskCounters;
+pub use handlers::{
+    Decision, DeadLetter, DeserializationHandler, ErrorContext, ErrorHandlers, HandlerResponse, LogAndContinue, LogAndFail,
+    ProcessingHandler, ProductionDecision, ProductionHandler, DEAD_LETTER_HEADERS,
+};
+pub use node::{AnyNode, Children, Downstream, NodeBuilder, NodeFactory, RawRecord, SourceFactory, SourceNode};
+pub use punctuation::{PunctuationType, PunctuatorId};
+pub(crate) use node::BuiltGraph;
+pub(crate) use punctuation::PunctuationQueue;

@@ -1,0 +1,254 @@
+//! The entries of one typed store in memory: found by key bytes, ordered by use, with a list of the dirty ones.
+//!
+//! Identity is the serialized key, never the typed key's `Eq`: two keys with different bytes are two rows, as in Java.
+
+use std::hash::BuildHasher;
+
+use hashbrown::HashTable;
+use rustc_hash::FxBuildHasher;
+
+use crate::processor::RecordContext;
+
+const NONE: u32 = u32::MAX;
+/// What an entry costs besides its key and value: the slot, the index, the key's allocation.
+const ENTRY_OVERHEAD_BYTES: usize = 96;
+
+/// What a slot holds.
+#[derive(Debug)]
+pub(crate) enum Held<V> {
+    /// The value was lent out; the task's bytes have the truth.
+    Out,
+    /// The row does not exist.
+    Absent,
+    /// The value and its event time.
+    Value(V, i64),
+}
+
+impl<V> Held<V> {
+    pub(crate) fn take(&mut self) -> Held<V> {
+        std::mem::replace(self, Held::Out)
+    }
+}
+
+pub(crate) struct Slot<V> {
+    pub(crate) key: Box<[u8]>,
+    pub(crate) held: Held<V>,
+    /// The stored bytes before the first update since the last flush, where old values are asked for.
+    pub(crate) old: Option<Box<[u8]>>,
+    /// Where the last update came from, while the entry is dirty.
+    pub(crate) context: Option<RecordContext>,
+    /// Not yet in the task's bytes.
+    pub(crate) unserialized: bool,
+    value_len: usize,
+    charged: usize,
+    newer: u32,
+    older: u32,
+}
+
+pub(crate) struct Cache<V> {
+    index: HashTable<u32>,
+    slots: Vec<Slot<V>>,
+    free: Vec<u32>,
+    newest: u32,
+    oldest: u32,
+    dirty: Vec<u32>,
+    charged: usize,
+}
+
+impl<V> Default for Cache<V> {
+    fn default() -> Self {
+        Cache { index: HashTable::new(), slots: Vec::new(), free: Vec::new(), newest: NONE, oldest: NONE, dirty: Vec::new(), charged: 0 }
+    }
+}
+
+fn hash(key: &[u8]) -> u64 {
+    FxBuildHasher.hash_one(key)
+}
+
+impl<V> Cache<V> {
+    /// The entry of a key, made the newest.
+    pub(crate) fn find(&mut self, key: &[u8]) -> Option<u32> {
+        let slots = &self.slots;
+        let found = self.index.find(hash(key), |at| slots.get(*at as usize).is_some_and(|slot| *slot.key == *key));
+        let at = *found?;
+        self.touch(at);
+        Some(at)
+    }
+
+    /// Adds an entry for a key that has none.
+    pub(crate) fn insert(&mut self, key: &[u8], held: Held<V>, value_len: usize) -> u32 {
+        let slot = Slot { key: key.into(), held, old: None, context: None, unserialized: false, value_len, charged: 0, newer: NONE, older: NONE };
+        let at = match self.free.pop() {
+            Some(at) => {
+                if let Some(place) = self.slots.get_mut(at as usize) {
+                    *place = slot;
+                }
+                at
+            }
+            None => {
+                self.slots.push(slot);
+                u32::try_from(self.slots.len() - 1).unwrap_or(NONE)
+            }
+        };
+        let slots = &self.slots;
+        self.index.insert_unique(hash(key), at, |at| slots.get(*at as usize).map_or(0, |slot| hash(&slot.key)));
+        self.link_newest(at);
+        self.recharge(at, value_len);
+        at
+    }
+
+    pub(crate) fn slot(&self, at: u32) -> Option<&Slot<V>> {
+        self.slots.get(at as usize)
+    }
+
+    pub(crate) fn slot_mut(&mut self, at: u32) -> Option<&mut Slot<V>> {
+        self.slots.get_mut(at as usize)
+    }
+
+    /// Notes an update; the entry joins the dirty list at its first one since the last flush.
+    pub(crate) fn mark_dirty(&mut self, at: u32, context: RecordContext) {
+        if let Some(slot) = self.slots.get_mut(at as usize) {
+            slot.unserialized = true;
+            if slot.context.replace(context).is_none() {
+                self.dirty.push(at);
+            }
+        }
+    }
+
+    /// The dirty entries in the order in which they became dirty; the list is empty afterwards.
+    pub(crate) fn take_dirty(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.dirty)
+    }
+
+    /// Gives the (emptied) list back, so that its memory is used again.
+    pub(crate) fn reuse(&mut self, mut list: Vec<u32>) {
+        if self.dirty.is_empty() {
+            list.clear();
+            self.dirty = list;
+        }
+    }
+
+    pub(crate) fn dirty(&self) -> &[u32] {
+        &self.dirty
+    }
+
+    pub(crate) fn is_dirty(&self) -> bool {
+        !self.dirty.is_empty()
+    }
+
+    /// Forgets an entry; the task's bytes have the truth.
+    pub(crate) fn remove(&mut self, at: u32) {
+        let Some(slot) = self.slots.get_mut(at as usize) else { return };
+        let key = std::mem::take(&mut slot.key);
+        self.charged -= slot.charged;
+        slot.charged = 0;
+        slot.held = Held::Out;
+        slot.context = None;
+        slot.old = None;
+        if let Ok(entry) = self.index.find_entry(hash(&key), |found| *found == at) {
+            entry.remove();
+        }
+        self.dirty.retain(|dirty| *dirty != at);
+        self.unlink(at);
+        self.free.push(at);
+    }
+
+    /// The clean entry that was not used for the longest time.
+    pub(crate) fn oldest_clean(&self) -> Option<u32> {
+        let mut at = self.oldest;
+        while let Some(slot) = self.slots.get(at as usize) {
+            if slot.context.is_none() {
+                return Some(at);
+            }
+            at = slot.newer;
+        }
+        None
+    }
+
+    /// Charges an entry anew after its serialized length became known: length or in-memory size, whichever is more.
+    pub(crate) fn recharge(&mut self, at: u32, value_len: usize) {
+        if let Some(slot) = self.slots.get_mut(at as usize) {
+            slot.value_len = value_len;
+            let charge = ENTRY_OVERHEAD_BYTES + slot.key.len() + size_of::<V>() + value_len;
+            self.charged = self.charged + charge - slot.charged;
+            slot.charged = charge;
+        }
+    }
+
+    pub(crate) fn charged(&self) -> usize {
+        self.charged
+    }
+
+    fn touch(&mut self, at: u32) {
+        if self.newest != at {
+            self.unlink(at);
+            self.link_newest(at);
+        }
+    }
+
+    fn link_newest(&mut self, at: u32) {
+        let before = self.newest;
+        if let Some(slot) = self.slots.get_mut(at as usize) {
+            slot.older = before;
+            slot.newer = NONE;
+        }
+        match self.slots.get_mut(before as usize) {
+            Some(slot) => slot.newer = at,
+            None => self.oldest = at,
+        }
+        self.newest = at;
+    }
+
+    fn unlink(&mut self, at: u32) {
+        let Some(slot) = self.slots.get(at as usize) else { return };
+        let (newer, older) = (slot.newer, slot.older);
+        match self.slots.get_mut(newer as usize) {
+            Some(slot) => slot.older = older,
+            None => self.newest = older,
+        }
+        match self.slots.get_mut(older as usize) {
+            Some(slot) => slot.newer = newer,
+            None => self.oldest = newer,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    use super::*;
+
+    fn keys_by_age(cache: &mut Cache<i64>) -> Vec<u8> {
+        let mut keys = Vec::new();
+        while let Some(at) = cache.oldest_clean() {
+            keys.push(cache.slot(at).unwrap().key[0]);
+            cache.remove(at);
+        }
+        keys
+    }
+
+    #[test]
+    fn the_entry_longest_unused_goes_first() {
+        let mut cache = Cache::default();
+        for key in b"abc" {
+            cache.insert(&[*key], Held::Value(1, 0), 8);
+        }
+        cache.find(b"a").unwrap();
+        assert_eq!(keys_by_age(&mut cache), b"bca");
+        assert_eq!(cache.charged(), 0);
+    }
+
+    #[test]
+    fn slots_are_used_again_and_dirty_entries_stay() {
+        let mut cache = Cache::default();
+        let first = cache.insert(b"a", Held::Value(1, 0), 8);
+        let second = cache.insert(b"b", Held::Value(2, 0), 8);
+        cache.mark_dirty(first, RecordContext::of_punctuation(5));
+        assert_eq!(cache.oldest_clean(), Some(second));
+        cache.remove(second);
+        assert_eq!(cache.oldest_clean(), None);
+        assert_eq!(cache.insert(b"c", Held::Absent, 0), second);
+        assert_eq!(cache.take_dirty(), [first]);
+        assert!(cache.find(b"b").is_none());
+    }
+}

@@ -1,0 +1,140 @@
+//! How a typed key lies in the task's bytes and in the changelog, per kind of store.
+
+use std::sync::Arc;
+
+use streams_state::{StateError, StoreId, TaskState};
+
+use crate::serde::{Serde, SerdeError, SharedSerde};
+use crate::windowed::{Window, Windowed};
+
+/// The bytes of a kind of store.
+pub trait Layout: 'static {
+    /// The typed key.
+    type Key: 'static;
+
+    /// Appends the key's identity; false = the key is null.
+    ///
+    /// # Errors
+    /// When the key has no byte form.
+    fn encode(&self, topic: &str, key: &Self::Key, out: &mut Vec<u8>) -> Result<bool, SerdeError>;
+
+    /// Reads a key back from its identity.
+    ///
+    /// # Errors
+    /// When the bytes are not a key.
+    fn decode(&self, topic: &str, bytes: &[u8]) -> Result<Self::Key, SerdeError>;
+
+    /// Lends the stored bytes of a key.
+    ///
+    /// # Errors
+    /// When the storage can't be read.
+    fn read(&self, state: &TaskState, id: StoreId, key: &[u8], read: &mut dyn FnMut(Option<&[u8]>)) -> Result<(), StateError>;
+
+    /// Stores the bytes of a key; `None` deletes.
+    ///
+    /// # Errors
+    /// When the storage can't be written.
+    fn write(&self, state: &mut TaskState, id: StoreId, key: &[u8], value: Option<&[u8]>) -> Result<(), StateError>;
+
+    /// What follows the identity in the changelog key.
+    fn changelog_suffix(&self) -> &'static [u8] {
+        &[]
+    }
+}
+
+/// Keys as they are.
+pub struct KeyValueLayout<K> {
+    serde: SharedSerde<K>,
+}
+
+impl<K> KeyValueLayout<K> {
+    /// Keys by this serde.
+    pub fn new(serde: SharedSerde<K>) -> Self {
+        KeyValueLayout { serde }
+    }
+
+    /// The serde of the keys.
+    #[must_use]
+    pub fn key_serde(&self) -> &SharedSerde<K> {
+        &self.serde
+    }
+}
+
+impl<K: 'static> Layout for KeyValueLayout<K> {
+    type Key = K;
+
+    fn encode(&self, topic: &str, key: &K, out: &mut Vec<u8>) -> Result<bool, SerdeError> {
+        self.serde.serialize(topic, key, out)
+    }
+
+    fn decode(&self, topic: &str, bytes: &[u8]) -> Result<K, SerdeError> {
+        self.serde.deserialize(topic, Some(bytes))
+    }
+
+    fn read(&self, state: &TaskState, id: StoreId, key: &[u8], read: &mut dyn FnMut(Option<&[u8]>)) -> Result<(), StateError> {
+        state.get(id, key, read)
+    }
+
+    fn write(&self, state: &mut TaskState, id: StoreId, key: &[u8], value: Option<&[u8]>) -> Result<(), StateError> {
+        state.put(id, key, value)
+    }
+}
+
+/// Keys and window starts: identity `key ++ start8`, in the changelog followed by a sequence number of 0
+/// (`WindowKeySchema`).
+pub struct WindowLayout<K> {
+    serde: SharedSerde<K>,
+    size_ms: i64,
+}
+
+impl<K> WindowLayout<K> {
+    /// Windows of `size_ms` milliseconds (the size gives a window its end when its key is read back).
+    pub fn new(serde: SharedSerde<K>, size_ms: i64) -> Self {
+        WindowLayout { serde, size_ms }
+    }
+}
+
+fn split(bytes: &[u8]) -> Result<(&[u8], i64), SerdeError> {
+    let parts = bytes.split_last_chunk::<8>().map(|(key, start)| (key, i64::from_be_bytes(*start)));
+    parts.ok_or(SerdeError::Length { type_name: "a window key", expected: 8, actual: bytes.len() })
+}
+
+fn state_split(bytes: &[u8]) -> (&[u8], i64) {
+    // The identity was made by `encode`, so the start is there.
+    split(bytes).unwrap_or((bytes, 0))
+}
+
+impl<K: 'static> Layout for WindowLayout<K> {
+    type Key = Windowed<K>;
+
+    fn encode(&self, topic: &str, key: &Windowed<K>, out: &mut Vec<u8>) -> Result<bool, SerdeError> {
+        let present = self.serde.serialize(topic, &key.key, out)?;
+        out.extend_from_slice(&key.window.start_ms.to_be_bytes());
+        Ok(present)
+    }
+
+    fn decode(&self, topic: &str, bytes: &[u8]) -> Result<Windowed<K>, SerdeError> {
+        let (key, start_ms) = split(bytes)?;
+        let window = Window { start_ms, end_ms: start_ms.saturating_add(self.size_ms) };
+        Ok(Windowed { key: self.serde.deserialize(topic, Some(key))?, window })
+    }
+
+    fn read(&self, state: &TaskState, id: StoreId, key: &[u8], read: &mut dyn FnMut(Option<&[u8]>)) -> Result<(), StateError> {
+        let (key, start_ms) = state_split(key);
+        state.window_fetch(id, key, start_ms, read)
+    }
+
+    fn write(&self, state: &mut TaskState, id: StoreId, key: &[u8], value: Option<&[u8]>) -> Result<(), StateError> {
+        let (key, start_ms) = state_split(key);
+        state.window_put(id, key, start_ms, value).map(|_| ())
+    }
+
+    fn changelog_suffix(&self) -> &'static [u8] {
+        &[0; 4]
+    }
+}
+
+/// A value's serde that stores nulls nowhere: absence is the store's business.
+pub(crate) fn value_bytes<V>(serde: &Arc<dyn Serde<V>>, topic: &str, value: &V, out: &mut Vec<u8>) -> Result<bool, SerdeError> {
+    serde.serialize(topic, value, out)
+}

@@ -1,0 +1,21 @@
+//! Typed stores: what nodes see of a task's state. Values stay deserialized in a write-back cache, which is Java's
+//! record cache and the top of the transaction overlay in one.
+
+mod cache;
+mod flush;
+mod layout;
+mod managed;
+mod read;
+mod typed;
+
+pub use layout::{KeyValueLayout, Layout, WindowLayout};
+pub use managed::{
+    CacheBudget, Changelog, FlushListener, ManagedStore, StoreBuilder, StoreFactory, TaskStores, ValueAndTimestamp,
+};
+pub use typed::{StoreOptions, TypedStore, Update};
+
+/// A key-value store of typed keys and values. Java: `TimestampedKeyValueStore` (and `KeyValueStore` without times).
+pub type KeyValueStore<K, V> = TypedStore<KeyValueLayout<K>, V>;
+
+/// A window store: values by key and window start. Java: `TimestampedWindowStore`.
+pub type WindowStore<K, V> = TypedStore<WindowLayout<K>, V>;

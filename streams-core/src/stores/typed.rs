@@ -1,0 +1,280 @@
+//! A typed store with a write-back cache. Updates happen in place: take the value, call, put it back on success.
+
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use super::cache::{Cache, Held};
+use super::layout::Layout;
+use super::managed::{FlushListener, ManagedStore, StoreBuilder, ValueAndTimestamp};
+use crate::error::{Error, ProcessResult};
+use crate::processor::TaskContext;
+use crate::serde::{SerdeError, SharedSerde};
+use crate::{Change, Record};
+
+/// What an update did.
+#[derive(Debug)]
+pub enum Update<V> {
+    /// The key is null: nothing was done.
+    NullKey,
+    /// The update's code failed and its handler let it pass: the row is as before.
+    Skipped,
+    /// The change is in the cache and will be forwarded by the flush.
+    Deferred,
+    /// The change is written; forward it now, with this event time (ms since the Unix epoch).
+    Changed(Change<V>, i64),
+}
+
+/// How a store behaves.
+#[derive(Clone, Copy, Debug)]
+pub struct StoreOptions {
+    /// Whether values stay in the thread's cache until a flush (`withCachingEnabled`).
+    pub caching: bool,
+    /// Whether event times are stored with the values (all stores of the DSL but sessions).
+    pub timestamped: bool,
+}
+
+/// A store of typed keys and values in one task. Shared by all nodes connected to it.
+pub struct TypedStore<L: Layout, V> {
+    pub(super) layout: L,
+    pub(super) value_serde: SharedSerde<V>,
+    pub(super) base: StoreBuilder,
+    pub(super) options: StoreOptions,
+    pub(super) cache: RefCell<Cache<V>>,
+    pub(super) listener: RefCell<Option<Rc<dyn FlushListener<L::Key, V>>>>,
+    pub(super) send_old: Cell<bool>,
+    pub(super) key_buffer: RefCell<Vec<u8>>,
+    pub(super) value_buffer: RefCell<Vec<u8>>,
+}
+
+impl<L: Layout, V: 'static> TypedStore<L, V> {
+    /// A store of the task, still without a listener.
+    pub fn new(base: StoreBuilder, layout: L, value_serde: SharedSerde<V>, options: StoreOptions) -> Self {
+        let caching = options.caching && base.budget.max_bytes() > 0;
+        TypedStore {
+            layout,
+            value_serde,
+            base,
+            options: StoreOptions { caching, ..options },
+            cache: RefCell::default(),
+            listener: RefCell::default(),
+            send_old: Cell::new(false),
+            key_buffer: RefCell::default(),
+            value_buffer: RefCell::default(),
+        }
+    }
+
+    /// The store's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.base.name
+    }
+
+    /// Whether updates are cached; then they reach the listener at the flush.
+    #[must_use]
+    pub fn is_cached(&self) -> bool {
+        self.options.caching
+    }
+
+    /// Sets who takes the flushed changes, and whether it needs old values.
+    pub fn set_listener(&self, listener: Rc<dyn FlushListener<L::Key, V>>, send_old: bool) {
+        *self.listener.borrow_mut() = Some(listener);
+        self.send_old.set(send_old);
+    }
+
+    /// Asks for old values in changes.
+    pub fn enable_send_old(&self) {
+        self.send_old.set(true);
+    }
+
+    /// Replaces a row by what `change` makes of it. `change` gets the row (`None`: there is none) and answers the new
+    /// one (`None`: delete it), or `Ok(None)` when it failed and its handler let that pass. It must not use this store.
+    /// `record` gives the event time and headers of the update.
+    ///
+    /// # Errors
+    /// When the row can't be read or written, or `change` failed for good.
+    pub fn update<KR: ?Sized, VR: ?Sized>(
+        &self,
+        cx: &mut TaskContext,
+        key: &L::Key,
+        record: Record<'_, KR, VR>,
+        change: impl FnOnce(&mut TaskContext, Option<ValueAndTimestamp<V>>) -> ProcessResult<Option<Option<ValueAndTimestamp<V>>>>,
+    ) -> ProcessResult<Update<V>> {
+        let Some(key) = self.encode(cx, key)? else { return Ok(Update::NullKey) };
+        let result = match self.options.caching {
+            true => self.update_cached(cx, &key, record, change),
+            false => self.update_through(cx, &key, record, change),
+        };
+        *self.key_buffer.borrow_mut() = key;
+        result
+    }
+
+    /// Sets a row; `None` deletes it. `record` gives event time and headers.
+    ///
+    /// # Errors
+    /// When the row can't be read or written.
+    pub fn put<KR: ?Sized, VR: ?Sized>(&self, cx: &mut TaskContext, key: &L::Key, value: Option<V>, record: Record<'_, KR, VR>) -> ProcessResult<Update<V>> {
+        let timestamp_ms = record.timestamp_ms;
+        self.update(cx, key, record, |_, _| Ok(Some(value.map(|value| ValueAndTimestamp { value, timestamp_ms }))))
+    }
+
+    fn update_cached<KR: ?Sized, VR: ?Sized>(
+        &self,
+        cx: &mut TaskContext,
+        key: &[u8],
+        record: Record<'_, KR, VR>,
+        change: impl FnOnce(&mut TaskContext, Option<ValueAndTimestamp<V>>) -> ProcessResult<Option<Option<ValueAndTimestamp<V>>>>,
+    ) -> ProcessResult<Update<V>> {
+        let at = self.load(cx, key)?;
+        let (held, undo) = self.take_for_update(cx, at)?;
+        let before = match held {
+            Held::Value(value, timestamp_ms) => Some(ValueAndTimestamp { value, timestamp_ms }),
+            Held::Absent | Held::Out => None,
+        };
+        match change(cx, before)? {
+            Some(after) => {
+                let mut context = cx.record_context().without_raw();
+                context.timestamp_ms = after.as_ref().map_or(record.timestamp_ms, |after| after.timestamp_ms);
+                context.headers = record.headers.clone();
+                let mut cache = self.cache.borrow_mut();
+                if let Some(slot) = cache.slot_mut(at) {
+                    slot.held = after.map_or(Held::Absent, |after| Held::Value(after.value, after.timestamp_ms));
+                }
+                cache.mark_dirty(at, context);
+                Ok(Update::Deferred)
+            }
+            None => self.undo(cx, at, undo).map(|()| Update::Skipped),
+        }
+    }
+
+    fn update_through<KR: ?Sized, VR: ?Sized>(
+        &self,
+        cx: &mut TaskContext,
+        key: &[u8],
+        record: Record<'_, KR, VR>,
+        change: impl FnOnce(&mut TaskContext, Option<ValueAndTimestamp<V>>) -> ProcessResult<Option<Option<ValueAndTimestamp<V>>>>,
+    ) -> ProcessResult<Update<V>> {
+        let mut old = None;
+        let before = self.read_stored(cx, key, |this, cx, bytes| {
+            if this.send_old.get() {
+                old = Some(this.decode_value(cx, bytes)?.value);
+            }
+            this.decode_value(cx, bytes)
+        })?;
+        let Some(after) = change(cx, before)? else { return Ok(Update::Skipped) };
+        let timestamp_ms = after.as_ref().map_or(record.timestamp_ms, |after| after.timestamp_ms);
+        self.store(cx, key, after.as_ref().map(|after| (&after.value, after.timestamp_ms)))?;
+        self.log(cx, key, after.as_ref().map(|after| &after.value), timestamp_ms)?;
+        Ok(Update::Changed(Change::new(after.map(|after| after.value), old), timestamp_ms))
+    }
+
+    /// Takes the value out of its slot for an update in place. What is needed to undo or to tell the old value is kept
+    /// first: the old bytes when old values are asked for, and the dirty value's bytes while a handler could resume.
+    fn take_for_update(&self, cx: &TaskContext, at: u32) -> ProcessResult<(Held<V>, Option<Vec<u8>>)> {
+        let mut cache = self.cache.borrow_mut();
+        let Some(slot) = cache.slot_mut(at) else { return Err(Error::bug("a cache slot is gone")) };
+        let dirty = slot.context.is_some();
+        let keep_old = self.send_old.get() && !dirty;
+        let keep_undo = dirty && cx.handlers().processing.may_resume();
+        let mut bytes = None;
+        if let (Held::Value(value, timestamp_ms), true) = (&slot.held, keep_old || keep_undo) {
+            let mut out = Vec::new();
+            self.encode_value(cx, value, *timestamp_ms, &mut out)?;
+            bytes = Some(out);
+        }
+        if keep_old {
+            slot.old = bytes.clone().map(Vec::into_boxed_slice);
+        }
+        Ok((slot.held.take(), bytes.filter(|_| keep_undo)))
+    }
+
+    fn undo(&self, cx: &TaskContext, at: u32, undo: Option<Vec<u8>>) -> ProcessResult {
+        let mut cache = self.cache.borrow_mut();
+        let Some(slot) = cache.slot_mut(at) else { return Ok(()) };
+        match undo {
+            Some(bytes) => {
+                let before = self.decode_value(cx, &bytes)?;
+                slot.held = Held::Value(before.value, before.timestamp_ms);
+            }
+            // A dirty row without kept bytes was absent; a clean one is read again from the task's bytes.
+            None if slot.context.is_some() => slot.held = Held::Absent,
+            None => cache.remove(at),
+        }
+        Ok(())
+    }
+
+    /// The identity of a key, in the store's buffer (give it back when done); `None` for a null key.
+    pub(super) fn encode(&self, cx: &TaskContext, key: &L::Key) -> ProcessResult<Option<Vec<u8>>> {
+        let mut bytes = std::mem::take(&mut *self.key_buffer.borrow_mut());
+        bytes.clear();
+        let present = self.layout.encode(&self.base.topic, key, &mut bytes).map_err(|source| self.unwritable(cx, "key", source))?;
+        if present {
+            return Ok(Some(bytes));
+        }
+        *self.key_buffer.borrow_mut() = bytes;
+        Ok(None)
+    }
+
+    /// The stored form of a value: `ts8 ++ value` in a timestamped store (`ValueAndTimestampSerializer`).
+    pub(super) fn encode_value(&self, cx: &TaskContext, value: &V, timestamp_ms: i64, out: &mut Vec<u8>) -> ProcessResult<bool> {
+        if self.options.timestamped {
+            out.extend_from_slice(&timestamp_ms.to_be_bytes());
+        }
+        self.value_serde.serialize(&self.base.topic, value, out).map_err(|source| self.unwritable(cx, "value", source))
+    }
+
+    pub(super) fn decode_value(&self, cx: &TaskContext, bytes: &[u8]) -> ProcessResult<ValueAndTimestamp<V>> {
+        let (timestamp_ms, bytes) = match (self.options.timestamped, bytes.split_first_chunk::<8>()) {
+            (true, Some((time, rest))) => (i64::from_be_bytes(*time), rest),
+            (true, None) => (-1, bytes),
+            (false, _) => (cx.record_context().timestamp_ms, bytes),
+        };
+        let value = self.value_serde.deserialize(&self.base.topic, Some(bytes));
+        value.map(|value| ValueAndTimestamp { value, timestamp_ms }).map_err(|source| self.unreadable(cx, &source))
+    }
+
+    pub(super) fn unreadable(&self, cx: &TaskContext, source: &SerdeError) -> Box<Error> {
+        let reason = format!("a stored row can't be read ({source}): the serde or the type changed under existing state; go back to the old one, or let the store be rebuilt under another name");
+        Box::new(Error::TaskCorrupted { task: cx.task(), store: self.base.name.to_string(), reason })
+    }
+
+    pub(super) fn unwritable(&self, cx: &TaskContext, what: &'static str, source: SerdeError) -> Box<Error> {
+        Box::new(Error::Serialize { what, node: self.base.name.to_string(), task: cx.task(), topic: self.base.topic.to_string(), source })
+    }
+}
+
+impl<L: Layout, V: 'static> ManagedStore for TypedStore<L, V> {
+    fn flush(&self, cx: &mut TaskContext) -> ProcessResult {
+        self.flush_dirty(cx)
+    }
+
+    fn is_dirty(&self) -> bool {
+        self.cache.borrow().is_dirty()
+    }
+
+    fn evict(&self, cx: &mut TaskContext) -> ProcessResult {
+        self.flush_dirty(cx)?;
+        let mut cache = self.cache.borrow_mut();
+        while self.base.budget.is_over() {
+            let Some(at) = cache.oldest_clean() else { break };
+            let before = cache.charged();
+            cache.remove(at);
+            self.base.budget.charge(before, cache.charged());
+        }
+        Ok(())
+    }
+
+    fn cached_bytes(&self) -> usize {
+        self.cache.borrow().charged()
+    }
+
+    fn as_any(self: Rc<Self>) -> Rc<dyn Any> {
+        self
+    }
+}
+
+impl<L: Layout, V> Drop for TypedStore<L, V> {
+    fn drop(&mut self) {
+        self.base.budget.charge(self.cache.borrow().charged(), 0);
+    }
+}

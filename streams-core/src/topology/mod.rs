@@ -1,0 +1,9 @@
+//! Topologies: nodes, stores and topics by name, before any task exists. Pure data; tasks are made from it.
+
+mod error;
+mod model;
+
+pub use error::TopologyError;
+pub use model::{
+    AutoOffsetReset, ChangelogDefinition, NodeDefinition, NodeKind, SinkTopic, SourceTopic, StoreDefinition, Topology,
+};
