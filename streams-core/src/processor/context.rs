@@ -1,5 +1,6 @@
 //! What nodes can reach while a record passes: state, outbox, times, the record's origin. One per task, of one thread.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -62,6 +63,7 @@ pub struct TaskContext {
     handlers: Arc<ErrorHandlers>,
     topics: Arc<Topics>,
     clocks: Vec<OperatorClock>,
+    committed_times: BTreeMap<String, i64>,
     pub(crate) now_ms: i64,
     pub(crate) stream_time_ms: i64,
     pub(crate) current: RecordContext,
@@ -80,6 +82,7 @@ impl TaskContext {
             handlers,
             topics,
             clocks: Vec::new(),
+            committed_times: BTreeMap::new(),
             now_ms,
             stream_time_ms: -1,
             current: RecordContext::of_punctuation(-1),
@@ -142,12 +145,18 @@ impl TaskContext {
 
     /// The clock of an operator: the highest event time it has seen. It starts at what was committed under `key`
     /// (short: it travels in the offset-commit metadata), so it moves with the task and rolls back with an abort.
-    pub fn operator_time(&mut self, key: &str, committed_ms: Option<i64>) -> OperatorTime {
+    pub fn operator_time(&mut self, key: &str) -> OperatorTime {
         if let Some(index) = self.clocks.iter().position(|clock| &*clock.key == key) {
             return OperatorTime(index);
         }
-        self.clocks.push(OperatorClock { key: key.into(), time_ms: committed_ms.unwrap_or(-1) });
+        let time_ms = self.committed_times.get(key).copied().unwrap_or(-1);
+        self.clocks.push(OperatorClock { key: key.into(), time_ms });
         OperatorTime(self.clocks.len() - 1)
+    }
+
+    /// The clocks as the group's commit has them, before the nodes are made.
+    pub(crate) fn set_committed_times(&mut self, times: BTreeMap<String, i64>) {
+        self.committed_times = times;
     }
 
     /// Moves an operator's clock to `timestamp_ms` if that is later, and reads it (ms since the Unix epoch).
@@ -167,16 +176,6 @@ impl TaskContext {
     /// All operator clocks that have seen a record, for the commit.
     pub(crate) fn operator_times(&self) -> impl Iterator<Item = (&str, i64)> {
         self.clocks.iter().filter(|clock| clock.time_ms >= 0).map(|clock| (&*clock.key, clock.time_ms))
-    }
-
-    /// Forgets the nodes' set-up, before they are made anew.
-    pub(crate) fn reset_for_rebuild(&mut self) {
-        self.clocks.clear();
-        self.punctuations = PunctuationQueue::default();
-        self.outbox.clear();
-        self.commit_requested = false;
-        self.current = RecordContext::of_punctuation(-1);
-        self.stream_time_ms = -1;
     }
 
     // ---- punctuation

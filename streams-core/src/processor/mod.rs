@@ -19,3 +19,4 @@ pub use node::{AnyNode, Children, Downstream, NodeBuilder, NodeFactory, RawRecor
 pub use punctuation::{PunctuationType, PunctuatorId};
 pub(crate) use node::BuiltGraph;
 pub(crate) use punctuation::PunctuationQueue;
+pub(crate) use user::panic_message;

@@ -1,0 +1,173 @@
+//! Making a task: stores first, then the nodes from the last to the first, so that each finds its children made.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use streams_state::{StoreId, TaskState};
+
+use super::choice::IdleClock;
+use super::queue::PartitionQueue;
+use super::{Task, TaskLimits};
+use crate::codec::offset_metadata::OffsetMetadata;
+use crate::error::{Error, ProcessResult};
+use crate::fetch::PartitionId;
+use crate::processor::{AnyNode, BuiltGraph, ErrorHandlers, NodeBuilder, SourceNode, TaskContext};
+use crate::stores::{CacheBudget, Changelog, StoreBuilder, TaskStores};
+use crate::topics::Topics;
+use crate::topology::{NodeDefinition, NodeKind, SinkTopic, SourceTopic, SubtopologyPlan, Topology};
+use crate::{TaskId, TopicPartition};
+
+/// An input partition of a task, as the start-up found it.
+#[derive(Clone, Debug)]
+pub(crate) struct TaskInput {
+    pub(crate) topic_partition: TopicPartition,
+    pub(crate) id: PartitionId,
+    /// Where to start: the committed offset, or what the reset policy gave.
+    pub(crate) start_offset: i64,
+    /// The committed offset, if the group has one, with its metadata text.
+    pub(crate) committed: Option<(i64, String)>,
+}
+
+/// Everything a task is made of.
+pub(crate) struct TaskSeed<'a> {
+    pub(crate) id: TaskId,
+    pub(crate) topology: &'a Topology,
+    pub(crate) plan: &'a SubtopologyPlan,
+    pub(crate) state: TaskState,
+    pub(crate) inputs: Vec<TaskInput>,
+    /// The number of the first store's acknowledged offsets; the others follow.
+    pub(crate) first_slot: u32,
+    pub(crate) budget: Rc<CacheBudget>,
+    pub(crate) handlers: Arc<ErrorHandlers>,
+    pub(crate) topics: Arc<Topics>,
+    pub(crate) limits: TaskLimits,
+    pub(crate) now_ms: i64,
+    /// Wall-clock schedules as of the last commit, when the nodes are made anew after an abort.
+    pub(crate) schedules: Vec<i64>,
+}
+
+impl Task {
+    /// Makes the stores and nodes and runs the processors' `init`.
+    pub(crate) fn new(seed: TaskSeed<'_>) -> ProcessResult<Task> {
+        let TaskSeed { id, topology, plan, state, inputs, first_slot, budget, handlers, topics, limits, now_ms, schedules } = seed;
+        let mut cx = TaskContext::new(id, handlers, Arc::clone(&topics), state, now_ms);
+        let (partition_times, operator_times) = committed_times(&inputs)?;
+        cx.set_committed_times(operator_times);
+        cx.stream_time_ms = partition_times.iter().copied().max().unwrap_or(-1);
+        let (stores, changelogs) = make_stores(topology, plan, &mut cx, first_slot, &budget)?;
+        let mut graph = BuiltGraph::default();
+        let sources = make_nodes(topology, plan, &stores, &mut cx, &mut graph)?;
+        let queues = make_queues(topology, plan, &topics, inputs, &partition_times)?;
+        let close_hooks = graph.close;
+        for init in graph.init {
+            init(&mut cx)?;
+        }
+        cx.punctuations.reset_wall_clock(&schedules);
+        let committed_schedules = cx.punctuations.next_times();
+        Ok(Task { id, cx, sources, queues, stores, budget, changelogs, close_hooks, idle: IdleClock::default(), limits, touched: false, committed_schedules })
+    }
+}
+
+/// Partition times per input and the operators' clocks merged by maximum, as the commit metadata has them.
+fn committed_times(inputs: &[TaskInput]) -> ProcessResult<(Vec<i64>, BTreeMap<String, i64>)> {
+    let mut partition_times = Vec::new();
+    let mut operator_times: BTreeMap<String, i64> = BTreeMap::new();
+    for input in inputs {
+        let text = input.committed.as_ref().map_or("", |(_, metadata)| metadata);
+        let metadata = OffsetMetadata::decode(text);
+        partition_times.push(metadata.partition_time_ms);
+        for (key, time) in metadata.processor_times {
+            let known = operator_times.entry(key).or_insert(time);
+            *known = time.max(*known);
+        }
+    }
+    Ok((partition_times, operator_times))
+}
+
+type MadeStores = (TaskStores, Vec<(StoreId, u32)>);
+
+fn make_stores(topology: &Topology, plan: &SubtopologyPlan, cx: &mut TaskContext, first_slot: u32, budget: &Rc<CacheBudget>) -> ProcessResult<MadeStores> {
+    let mut stores = Vec::new();
+    let mut changelogs = Vec::new();
+    for (slot, name) in (first_slot..).zip(&plan.stores) {
+        let definition = topology.store(name).ok_or_else(|| Error::bug(format!("store {name} is planned but not defined")))?;
+        let id = cx.state.store_id(name).ok_or_else(|| Error::bug(format!("store {name} is not in the task's state")))?;
+        let own_topic = cx.topics().internal(&format!("{name}-changelog"));
+        let topic: Arc<str> = match &definition.changelog {
+            Some(changelog) => changelog.source_topic.clone().unwrap_or_else(|| own_topic.into()),
+            None => Arc::clone(name),
+        };
+        // A source topic that serves as the changelog holds the records already.
+        let logged = definition.changelog.as_ref().is_some_and(|changelog| changelog.source_topic.is_none());
+        let changelog = logged.then(|| {
+            changelogs.push((id, slot));
+            Changelog { topic: cx.outbox.topic(&topic), partition: cx.task().partition, slot }
+        });
+        let builder = StoreBuilder { name: Arc::clone(name), id, changelog, topic, budget: Rc::clone(budget) };
+        stores.push((Arc::clone(name), definition.factory.build(builder)));
+    }
+    Ok((TaskStores::new(stores), changelogs))
+}
+
+fn make_nodes(topology: &Topology, plan: &SubtopologyPlan, stores: &TaskStores, cx: &mut TaskContext, graph: &mut BuiltGraph) -> ProcessResult<Vec<Rc<dyn SourceNode>>> {
+    let definitions: Vec<&NodeDefinition> = plan.nodes.iter().filter_map(|at| topology.nodes().get(*at)).collect();
+    let mut made: BTreeMap<Arc<str>, AnyNode> = BTreeMap::new();
+    let mut sources: Vec<Rc<dyn SourceNode>> = Vec::new();
+    for node in definitions.iter().rev() {
+        let children = definitions.iter().filter(|child| child.parents.contains(&node.name));
+        // Children run in wiring order, which is the order in which they were added.
+        let mut children: Vec<_> = children.collect();
+        children.sort_by_key(|child| topology.nodes().iter().position(|n| n.name == child.name));
+        let children = children.into_iter().filter_map(|child| Some((Arc::clone(&child.name), made.get(&child.name)?.clone())));
+        let mut builder = NodeBuilder::new(Arc::clone(&node.name), children.collect(), node.stores.clone(), stores, cx, graph);
+        match &node.kind {
+            NodeKind::Source { factory, .. } => sources.push(factory.build(&mut builder).map_err(Error::from)?),
+            NodeKind::Processor { factory } | NodeKind::Sink { factory, .. } => {
+                let any = factory.build(&mut builder).map_err(Error::from)?;
+                made.insert(Arc::clone(&node.name), any);
+            }
+        }
+    }
+    // Nodes were made last to first; processors are initialized first to last.
+    graph.init.reverse();
+    sources.reverse();
+    Ok(sources)
+}
+
+fn make_queues(topology: &Topology, plan: &SubtopologyPlan, topics: &Topics, inputs: Vec<TaskInput>, partition_times: &[i64]) -> ProcessResult<Vec<PartitionQueue>> {
+    let nodes = plan.nodes.iter().filter_map(|at| topology.nodes().get(*at));
+    let sources: Vec<Vec<String>> = nodes
+        .filter_map(|node| match &node.kind {
+            NodeKind::Source { topics: names, .. } => Some(names.iter().map(|topic| full_name(topics, topic)).collect()),
+            _ => None,
+        })
+        .collect();
+    let mut queues = Vec::new();
+    for (input, time) in inputs.into_iter().zip(partition_times) {
+        let topic = &*input.topic_partition.topic;
+        let source = sources.iter().position(|names| names.iter().any(|name| name == topic));
+        let source = source.ok_or_else(|| Error::bug(format!("no source reads {topic}")))?;
+        let mut queue = PartitionQueue::new(input.topic_partition, input.id, source, input.start_offset);
+        queue.partition_time_ms = *time;
+        queue.committed = input.committed.map(|(offset, _)| offset);
+        queues.push(queue);
+    }
+    Ok(queues)
+}
+
+/// A topic's full name.
+pub(crate) fn full_name(topics: &Topics, topic: &SourceTopic) -> String {
+    if topic.internal { topics.internal(&topic.name) } else { topic.name.to_string() }
+}
+
+/// The full names of the fixed topics that a sub-topology writes.
+pub(crate) fn sink_topics(topology: &Topology, plan: &SubtopologyPlan, topics: &Topics) -> Vec<String> {
+    let nodes = plan.nodes.iter().filter_map(|at| topology.nodes().get(*at));
+    nodes
+        .filter_map(|node| match &node.kind {
+            NodeKind::Sink { topic: SinkTopic::Static(topic), .. } => Some(full_name(topics, topic)),
+            _ => None,
+        })
+        .collect()
+}

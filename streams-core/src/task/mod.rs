@@ -1,0 +1,239 @@
+//! A task: one partition of one sub-topology. It takes records from its queues, runs them through its chain, and tells
+//! what a commit has to name.
+
+mod choice;
+mod epoch;
+mod instantiate;
+mod queue;
+
+use std::rc::Rc;
+
+use crate::error::{Error, ProcessResult};
+use crate::fetch::{PartitionBatch, PartitionId};
+use crate::processor::{PunctuationType, RawRecord, RecordContext, SourceNode, TaskContext, TaskCounters};
+use crate::stores::{CacheBudget, TaskStores};
+use crate::{Headers, TaskId};
+
+use choice::{IdleClock, Readiness, smallest_head};
+use queue::PartitionQueue;
+
+pub(crate) use epoch::{CommittedOffset, TaskEpoch};
+pub(crate) use instantiate::{TaskInput, TaskSeed};
+
+/// How a task waits and buffers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TaskLimits {
+    /// `max.task.idle.ms`.
+    pub(crate) max_idle_ms: i64,
+    /// `buffered.records.per.partition`.
+    pub(crate) buffered_per_partition: usize,
+}
+
+/// A running task with its nodes, stores and queues. It never leaves the thread that made it.
+pub(crate) struct Task {
+    id: TaskId,
+    cx: TaskContext,
+    sources: Vec<Rc<dyn SourceNode>>,
+    queues: Vec<PartitionQueue>,
+    stores: TaskStores,
+    budget: Rc<CacheBudget>,
+    /// The logged stores and under which number their acknowledged offsets come back.
+    changelogs: Vec<(streams_state::StoreId, u32)>,
+    close_hooks: Vec<Box<dyn FnOnce(&mut TaskContext)>>,
+    idle: IdleClock,
+    limits: TaskLimits,
+    /// Something was processed or punctuated since the last commit.
+    touched: bool,
+    /// Wall-clock schedules as of the last commit.
+    committed_schedules: Vec<i64>,
+}
+
+impl Task {
+    /// The task's id.
+    pub(crate) fn id(&self) -> TaskId {
+        self.id
+    }
+
+    /// What it counts.
+    pub(crate) fn counters(&self) -> TaskCounters {
+        self.cx.counters
+    }
+
+    /// Takes a fetched run. Runs of unknown partitions are refused: they would be lost.
+    pub(crate) fn accept(&mut self, batch: PartitionBatch) -> ProcessResult {
+        let queue = self.queue_mut(batch.partition)?;
+        queue.push_records(batch);
+        Ok(())
+    }
+
+    /// Takes an end-of-partition mark.
+    pub(crate) fn accept_eof(&mut self, partition: PartitionId, offset: i64) -> ProcessResult {
+        self.queue_mut(partition)?.push_eof(offset);
+        Ok(())
+    }
+
+    fn queue_mut(&mut self, partition: PartitionId) -> ProcessResult<&mut PartitionQueue> {
+        let task = self.id;
+        let queue = self.queues.iter_mut().find(|queue| queue.id == partition);
+        queue.ok_or_else(|| Error::bug(format!("task {task} got records of a partition that it does not own")))
+    }
+
+    /// Processes up to `budget` records; answers how many. `now_ms` is the wall clock, milliseconds since the Unix epoch.
+    pub(crate) fn process(&mut self, now_ms: i64, budget: usize) -> ProcessResult<usize> {
+        self.cx.now_ms = now_ms;
+        let mut done = 0;
+        while done < budget {
+            match self.idle.readiness(&self.queues, self.limits.max_idle_ms, now_ms) {
+                Readiness::Ready => {}
+                Readiness::Enforced => self.cx.counters.enforced_processing += 1,
+                Readiness::Empty | Readiness::Waiting(_) => break,
+            }
+            self.read_heads()?;
+            let Some(at) = smallest_head(&self.queues) else { continue };
+            self.process_head(at)?;
+            done += 1;
+            if self.budget.is_over() {
+                self.stores.evict(&mut self.cx, &self.budget)?;
+            }
+            self.punctuate_stream_time()?;
+            if self.cx.commit_requested {
+                break;
+            }
+        }
+        Ok(done)
+    }
+
+    /// Learns the event times of the heads; drops records without a usable one.
+    fn read_heads(&mut self) -> ProcessResult {
+        for at in 0..self.queues.len() {
+            while let Some(queue) = self.queues.get(at) {
+                let (None, Some(head)) = (queue.head_timestamp_ms, queue.head()) else { break };
+                let (topic_partition, partition_time, source) = (queue.topic_partition.clone(), queue.partition_time_ms, queue.source);
+                let source = self.sources.get(source).map(Rc::clone);
+                let (Some(record), Some(source)) = (head.batch.get(head.index), source) else {
+                    return Err(Error::bug("a queue has a head without a record or a source"));
+                };
+                let headers = record.headers.clone().collect::<Headers>();
+                self.cx.current = RecordContext::of_record(&topic_partition, &head.batch, head.index, head.offset, record.timestamp_ms, headers);
+                let raw = RawRecord { record: &record, topic_partition: &topic_partition };
+                let timestamp = source.timestamp(&mut self.cx, raw, partition_time)?;
+                let Some(queue) = self.queues.get_mut(at) else { break };
+                match timestamp {
+                    Some(time) => {
+                        queue.partition_time_ms = queue.partition_time_ms.max(time);
+                        queue.head_timestamp_ms = Some(time);
+                    }
+                    None => {
+                        queue.pop();
+                        self.touched = true;
+                        self.cx.counters.dropped_records += 1;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn process_head(&mut self, at: usize) -> ProcessResult {
+        let Some(queue) = self.queues.get_mut(at) else { return Ok(()) };
+        let (Some(head), Some(time)) = (queue.head(), queue.head_timestamp_ms) else { return Ok(()) };
+        let topic_partition = queue.topic_partition.clone();
+        let source = self.sources.get(queue.source).map(Rc::clone);
+        let (Some(record), Some(source)) = (head.batch.get(head.index), source) else {
+            return Err(Error::bug("a queue has a head without a record or a source"));
+        };
+        queue.pop();
+        self.touched = true;
+        self.cx.counters.processed_records += 1;
+        self.cx.stream_time_ms = self.cx.stream_time_ms.max(time);
+        let headers = record.headers.clone().collect::<Headers>();
+        self.cx.current = RecordContext::of_record(&topic_partition, &head.batch, head.index, head.offset, time, headers);
+        source.process(&mut self.cx, RawRecord { record: &record, topic_partition: &topic_partition })
+    }
+
+    fn punctuate_stream_time(&mut self) -> ProcessResult {
+        if self.cx.punctuations.is_empty() || self.cx.stream_time_ms < 0 {
+            return Ok(());
+        }
+        self.punctuate(PunctuationType::StreamTime, self.cx.stream_time_ms).map(|_| ())
+    }
+
+    /// Runs the wall-clock punctuations that are due; answers how many.
+    pub(crate) fn punctuate_wall_clock(&mut self, now_ms: i64) -> ProcessResult<usize> {
+        self.cx.now_ms = now_ms;
+        self.punctuate(PunctuationType::WallClockTime, now_ms)
+    }
+
+    fn punctuate(&mut self, kind: PunctuationType, time_ms: i64) -> ProcessResult<usize> {
+        let mut done = 0;
+        while let Some((id, callback)) = self.cx.punctuations.take_due(kind, time_ms) {
+            self.cx.current = RecordContext::of_punctuation(time_ms);
+            callback(&mut self.cx, id, time_ms)?;
+            self.cx.counters.punctuations += 1;
+            self.touched = true;
+            done += 1;
+        }
+        Ok(done)
+    }
+
+    /// Whether the broker's records are all processed and nothing waits.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.queues.iter().all(PartitionQueue::is_drained)
+    }
+
+    /// Whether a commit would have something of this task.
+    pub(crate) fn is_touched(&self) -> bool {
+        self.touched
+    }
+
+    /// Whether only transaction markers were passed since the last commit: rides along, never asks for a commit itself.
+    pub(crate) fn has_passed_markers(&self) -> bool {
+        self.queues.iter().any(|queue| queue.committed.is_some_and(|offset| queue.position() > offset))
+    }
+
+    /// Whether a node asked for a commit.
+    pub(crate) fn commit_requested(&self) -> bool {
+        self.cx.commit_requested
+    }
+
+    /// Partitions with more waiting records than allowed: to be paused until they have fewer.
+    pub(crate) fn full_partitions(&self) -> impl Iterator<Item = PartitionId> {
+        let limit = self.limits.buffered_per_partition;
+        self.queues.iter().filter(move |queue| queue.buffered() > limit).map(|queue| queue.id)
+    }
+
+    /// Records that wait in its queues.
+    pub(crate) fn buffered(&self) -> usize {
+        self.queues.iter().map(PartitionQueue::buffered).sum()
+    }
+
+    /// When its next wall-clock punctuation is due.
+    pub(crate) fn next_wall_clock_ms(&self) -> Option<i64> {
+        self.cx.punctuations.next_wall_clock_ms()
+    }
+
+    /// Bytes of the open and frozen epochs.
+    pub(crate) fn overlay_bytes(&self) -> usize {
+        self.cx.state.overlay_bytes()
+    }
+
+    /// What it wants to send.
+    pub(crate) fn outbox(&self) -> &crate::outbox::Outbox {
+        &self.cx.outbox
+    }
+
+    /// The outbox was handed to the client.
+    pub(crate) fn outbox_sent(&mut self) {
+        self.cx.outbox.clear();
+    }
+
+    /// The task's stream time; -1 before its first record.
+    pub(crate) fn stream_time_ms(&self) -> i64 {
+        self.cx.stream_time_ms
+    }
+
+    /// Its typed stores and context, for the test driver.
+    pub(crate) fn parts(&mut self) -> (&TaskStores, &mut TaskContext) {
+        (&self.stores, &mut self.cx)
+    }
+}

@@ -1,0 +1,189 @@
+//! The fetched but unprocessed records of one input partition, with the position that a commit would name.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use crate::TopicPartition;
+use crate::fetch::{PartitionBatch, PartitionId};
+
+enum Element {
+    Records(Rc<PartitionBatch>, usize),
+    Eof(i64),
+}
+
+/// The next record of a queue.
+#[derive(Clone)]
+pub(crate) struct Head {
+    pub(crate) batch: Rc<PartitionBatch>,
+    pub(crate) index: usize,
+    pub(crate) offset: i64,
+}
+
+/// The queue of one input partition.
+pub(crate) struct PartitionQueue {
+    pub(crate) topic_partition: TopicPartition,
+    pub(crate) id: PartitionId,
+    /// Which source node reads it.
+    pub(crate) source: usize,
+    elements: VecDeque<Element>,
+    buffered: usize,
+    next_offset: i64,
+    leader_epoch: i32,
+    drained: bool,
+    /// Event time of the head, once the source node told it.
+    pub(crate) head_timestamp_ms: Option<i64>,
+    /// The highest event time seen in the partition; -1 before the first record.
+    pub(crate) partition_time_ms: i64,
+    /// What the group holds: the offset of the last commit known to have succeeded, with its metadata.
+    pub(crate) committed: Option<i64>,
+}
+
+impl PartitionQueue {
+    /// An empty queue that starts at `start_offset`.
+    pub(crate) fn new(topic_partition: TopicPartition, id: PartitionId, source: usize, start_offset: i64) -> Self {
+        PartitionQueue {
+            topic_partition,
+            id,
+            source,
+            elements: VecDeque::new(),
+            buffered: 0,
+            next_offset: start_offset,
+            leader_epoch: -1,
+            drained: false,
+            head_timestamp_ms: None,
+            partition_time_ms: -1,
+            committed: None,
+        }
+    }
+
+    /// Adds a fetched run behind what is there.
+    pub(crate) fn push_records(&mut self, batch: PartitionBatch) {
+        if !batch.is_empty() {
+            self.buffered += batch.len();
+            self.drained = false;
+            self.elements.push_back(Element::Records(Rc::new(batch), 0));
+        }
+    }
+
+    /// Adds an end-of-partition mark behind what is there: it becomes the position only when everything before it was
+    /// processed (design rule 1.8).
+    pub(crate) fn push_eof(&mut self, offset: i64) {
+        self.elements.push_back(Element::Eof(offset));
+        self.pass_marks();
+    }
+
+    /// How many records wait.
+    pub(crate) fn buffered(&self) -> usize {
+        self.buffered
+    }
+
+    /// Whether all that the broker had to give was processed.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.drained && self.buffered == 0
+    }
+
+    /// The next record.
+    pub(crate) fn head(&self) -> Option<Head> {
+        match self.elements.front() {
+            Some(Element::Records(batch, index)) => {
+                Some(Head { batch: Rc::clone(batch), index: *index, offset: batch.offset(*index) })
+            }
+            _ => None,
+        }
+    }
+
+    /// Takes the next record off: it counts as processed from now on.
+    pub(crate) fn pop(&mut self) {
+        if let Some(Element::Records(batch, index)) = self.elements.front_mut() {
+            self.next_offset = batch.offset(*index) + 1;
+            self.leader_epoch = batch.leader_epoch(*index);
+            *index += 1;
+            self.buffered -= 1;
+            self.head_timestamp_ms = None;
+            if *index >= batch.len() {
+                self.elements.pop_front();
+            }
+            self.pass_marks();
+        }
+    }
+
+    fn pass_marks(&mut self) {
+        while let Some(Element::Eof(offset)) = self.elements.front() {
+            self.next_offset = self.next_offset.max(*offset);
+            self.drained = true;
+            self.elements.pop_front();
+        }
+    }
+
+    /// What a commit names: the head's offset if there is one, else the position behind what was processed and the
+    /// transaction markers passed. Never beyond an unprocessed record.
+    pub(crate) fn position(&self) -> i64 {
+        match self.elements.front() {
+            Some(Element::Records(batch, index)) => batch.offset(*index),
+            _ => self.next_offset,
+        }
+    }
+
+    /// The leader epoch of the last processed record; -1 when unknown.
+    pub(crate) fn leader_epoch(&self) -> i32 {
+        self.leader_epoch
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn batch(offsets: std::ops::Range<i64>) -> PartitionBatch {
+        let mut batch = PartitionBatch::new(PartitionId(0), 1);
+        for offset in offsets {
+            assert!(batch.push(offset, 0, 4, None, Some(b"v"), []));
+        }
+        batch
+    }
+
+    fn queue(start: i64) -> PartitionQueue {
+        PartitionQueue::new(TopicPartition::new("in", 0), PartitionId(0), 0, start)
+    }
+
+    #[test]
+    fn rule_1_8_an_eof_behind_unprocessed_records_never_moves_the_position_past_them() {
+        let mut queue = queue(10);
+        queue.push_records(batch(10..60));
+        queue.push_eof(61);
+        for _ in 10..31 {
+            queue.pop();
+        }
+        assert_eq!(queue.position(), 31);
+        assert!(!queue.is_drained());
+        for _ in 31..60 {
+            queue.pop();
+        }
+        assert_eq!((queue.position(), queue.is_drained()), (61, true));
+    }
+
+    #[test]
+    fn compacted_gaps_are_skipped_by_naming_the_head() {
+        let mut queue = queue(0);
+        queue.push_records(batch(3..5));
+        assert_eq!(queue.position(), 3);
+        queue.pop();
+        queue.push_records(batch(9..10));
+        queue.pop();
+        assert_eq!(queue.position(), 9);
+        assert_eq!(queue.leader_epoch(), 4);
+    }
+
+    #[test]
+    fn an_empty_queue_is_not_drained_before_its_first_eof() {
+        let mut queue = queue(7);
+        assert!(!queue.is_drained());
+        queue.push_eof(7);
+        assert!(queue.is_drained());
+        queue.push_records(batch(7..8));
+        assert!(!queue.is_drained());
+        queue.pop();
+        assert!(!queue.is_drained(), "the record after the EOF was processed, but more may follow");
+    }
+}
