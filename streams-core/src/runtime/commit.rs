@@ -1,0 +1,185 @@
+//! The commit: close the epoch, send, flush, name the offsets, commit, apply. Each is one step, so a test can stop
+//! after any of them.
+
+use super::core::{ClosedEpoch, Slot, StreamThreadCore};
+use super::effect::{Effect, Outcome};
+use super::step::Step;
+use crate::error::{Error, ProcessResult};
+use crate::task::Task;
+
+impl StreamThreadCore {
+    /// Whether a commit is due: asked for, at the interval, out of memory, or (adaptive) with the input drained.
+    /// Transaction markers alone never make one due (design rule 10).
+    pub(super) fn is_commit_due(&self, now_ms: i64) -> bool {
+        let touched = self.running().any(Task::is_touched) || self.transaction_began_ms.is_some();
+        if !touched {
+            // Positions that only passed markers ride along at the interval, so that the lag reaches 0.
+            let markers = self.running().any(Task::has_passed_markers);
+            return markers && now_ms - self.last_commit_ms >= self.settings.commit_interval_ms.max(1_000);
+        }
+        let since_ms = now_ms - self.last_commit_ms;
+        self.commit_now
+            || since_ms >= self.settings.commit_interval_ms
+            || self.uncommitted_bytes() >= self.settings.max_uncommitted_bytes
+            || (self.settings.commit_adaptive && self.is_drained() && since_ms >= self.drained_pause_ms())
+    }
+
+    /// Drained commits keep a distance, so that a trickle of records does not become a flood of transactions.
+    fn drained_pause_ms(&self) -> i64 {
+        const LEAST_MS: i64 = 10;
+        const TIMES_THE_LAST: i64 = 4;
+        (self.last_commit_took_ms * TIMES_THE_LAST).max(LEAST_MS)
+    }
+
+    fn is_drained(&self) -> bool {
+        self.fetch_was_empty && self.running().all(Task::is_drained)
+    }
+
+    fn uncommitted_bytes(&self) -> usize {
+        let overlays: usize = self.running().map(Task::overlay_bytes).sum();
+        overlays + self.outbox_bytes()
+    }
+
+    /// Closes the epoch and plans its steps.
+    pub(super) fn plan_commit(&mut self, now_ms: i64) -> ProcessResult {
+        let mut closed = ClosedEpoch { started_ms: now_ms, ..ClosedEpoch::default() };
+        for (id, slot) in &mut self.tasks {
+            if let Slot::Running(task) = slot {
+                if task.is_touched() || task.has_passed_markers() {
+                    closed.tasks.push((*id, task.close_epoch()?));
+                }
+            }
+        }
+        self.commit_now = false;
+        if closed.tasks.is_empty() && self.transaction_began_ms.is_none() {
+            return Ok(());
+        }
+        self.closed = Some(closed);
+        self.plan_send();
+        if self.transaction_began_ms.is_none() && self.steps.is_empty() {
+            self.steps.push_back(Step::Begin);
+        }
+        self.steps.extend([Step::Flush, Step::SendOffsets, Step::Commit, Step::Apply]);
+        Ok(())
+    }
+
+    /// Plans sending the outboxes. The transaction begins when something is first sent, so that slow user code does not
+    /// run inside an open one (design rule 1.11).
+    pub(super) fn plan_send(&mut self) {
+        if self.outbox_bytes() == 0 && self.outboxes().next().is_none() {
+            return;
+        }
+        if self.transaction_began_ms.is_none() {
+            self.steps.push_back(Step::Begin);
+        }
+        self.steps.push_back(Step::Send);
+    }
+
+    pub(super) fn commit_effect(&mut self, step: &Step) -> ProcessResult<Option<Effect>> {
+        let epoch = self.epoch;
+        Ok(Some(match step {
+            Step::Begin => Effect::BeginTransaction,
+            Step::Send => Effect::Send { epoch },
+            Step::Flush => Effect::Flush { epoch },
+            Step::SendOffsets => {
+                let closed = self.closed.as_ref().ok_or_else(|| Error::bug("offsets of an epoch that is not closed"))?;
+                let offsets: Vec<_> = closed.tasks.iter().flat_map(|(_, task)| task.offsets.iter().cloned()).collect();
+                if offsets.is_empty() {
+                    return Err(Error::bug("a transaction would commit without offsets, that is without fencing"));
+                }
+                Effect::SendOffsets { epoch, offsets, group: self.group.clone() }
+            }
+            Step::Commit => Effect::CommitTransaction { epoch },
+            Step::Apply => Effect::Apply { epoch },
+            _ => return Err(Error::bug(format!("{step:?} is no step of a commit"))),
+        }))
+    }
+
+    pub(super) fn commit_step_done(&mut self, step: &Step, outcome: Outcome, now_ms: i64) -> ProcessResult {
+        match (step, outcome) {
+            (Step::Begin, Outcome::Done) => self.transaction_began_ms = Some(now_ms),
+            (Step::Flush, Outcome::Flushed(reports)) => {
+                if let Some(closed) = &mut self.closed {
+                    closed.reports = reports;
+                }
+            }
+            (Step::Commit, Outcome::Done) => {
+                self.transaction_began_ms = None;
+                self.totals.commits += 1;
+                self.fenced_before = false;
+                self.note_purgeable();
+            }
+            (Step::Apply, Outcome::Done) => {
+                let started_ms = self.closed.take().map_or(now_ms, |closed| closed.started_ms);
+                self.last_commit_ms = now_ms;
+                self.last_commit_took_ms = now_ms - started_ms;
+                self.epoch = self.epoch.wrapping_add(1).max(1);
+            }
+            (Step::Send | Step::SendOffsets, Outcome::Done) => {}
+            (step, outcome) => return Err(Error::bug(format!("{outcome:?} does not answer {step:?}"))),
+        }
+        Ok(())
+    }
+
+    /// Carries out [`Effect::Apply`]: the committed epoch goes into the stores, one batch per task. A store that can't be
+    /// written (disk full) is only behind, since the transaction is committed: its task is closed, opened again after a
+    /// pause and replays the tail (design rule 1.10).
+    ///
+    /// # Errors
+    /// When no epoch is closed.
+    pub fn apply(&mut self, now_ms: i64) -> ProcessResult {
+        const REOPEN_AFTER_MS: i64 = 1_000;
+        let Some(closed) = &self.closed else { return Err(Error::bug("nothing to apply")) };
+        let acked = |slot: u32| closed.reports.highest.get(&slot).copied();
+        let mut failed = Vec::new();
+        for (id, epoch) in &closed.tasks {
+            if let Some(Slot::Running(task)) = self.tasks.get_mut(id) {
+                if let Err(error) = task.apply(epoch, now_ms, &acked) {
+                    tracing::error!(task = %id, %error, "a committed epoch could not be written to the local store; it will be replayed from the changelog");
+                    failed.push(*id);
+                }
+            }
+        }
+        for id in failed {
+            let mut unassign = Vec::new();
+            self.forget_partitions(id, &mut unassign);
+            self.tasks.insert(id, Slot::Waiting { state: None, schedules: Vec::new() });
+            self.steps.push_back(Step::Unassign(unassign));
+            self.start_up_after_ms = now_ms + REOPEN_AFTER_MS;
+        }
+        Ok(())
+    }
+
+    /// Notes up to where repartition topics may be purged: only commits known to have succeeded count (rule 1.14).
+    fn note_purgeable(&mut self) {
+        let Some(closed) = &self.closed else { return };
+        for offset in closed.tasks.iter().flat_map(|(_, task)| &task.offsets) {
+            if self.plan.is_repartition_topic(&offset.topic_partition.topic) {
+                self.purgeable.insert(offset.topic_partition.clone(), offset.offset);
+            }
+        }
+    }
+
+    pub(super) fn is_purge_due(&self, now_ms: i64) -> bool {
+        !self.purgeable.is_empty() && now_ms - self.last_purge_ms >= self.settings.purge_interval_ms
+    }
+
+    /// Pauses partitions whose queues could not be drained, resumes the ones that were.
+    pub(super) fn plan_backpressure(&mut self) {
+        let full: Vec<_> = self.running().flat_map(Task::full_partitions).collect();
+        let (mut pause, mut resume) = (Vec::new(), Vec::new());
+        for (id, owned) in &mut self.partitions {
+            let is_full = full.contains(id);
+            if is_full != owned.paused {
+                owned.paused = is_full;
+                if is_full { pause.push(*id) } else { resume.push(*id) }
+            }
+        }
+        if !pause.is_empty() {
+            self.steps.push_back(Step::Pause(pause));
+        }
+        if !resume.is_empty() {
+            self.steps.push_back(Step::Resume(resume));
+        }
+    }
+}

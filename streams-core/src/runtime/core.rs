@@ -1,0 +1,405 @@
+//! The core of a stream thread: what it owns, what it is told, what comes next.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use streams_state::TaskState;
+
+use super::effect::{Effect, GroupIdentity, Outcome};
+use super::settings::{CoreParts, RuntimeSettings, StateOpener};
+use super::step::Step;
+use crate::error::{Error, ProcessResult};
+use crate::fetch::{FetchErrorKind, Fetched, PartitionId};
+use crate::outbox::Outbox;
+use crate::processor::{ErrorHandlers, TaskCounters};
+use crate::stores::CacheBudget;
+use crate::task::{Task, TaskEpoch, TaskInput};
+use crate::topics::Topics;
+use crate::topology::{Topology, TopologyPlan};
+use crate::{TaskId, TopicPartition};
+
+/// Where a task is in its life.
+pub(super) enum Slot {
+    /// Wanted; its start-up has not begun. Holds the state after a rebuild, and the wall-clock schedules to go on with.
+    Waiting { state: Option<TaskState>, schedules: Vec<i64> },
+    /// Committed offsets are known; the changelogs are not.
+    Starting { state: Option<TaskState>, schedules: Vec<i64>, inputs: Vec<TaskInput> },
+    /// The state is ready to be handed to the restorer.
+    Restorable { job: Option<super::RestoreJob>, schedules: Vec<i64>, inputs: Vec<TaskInput> },
+    /// The restorer has the state.
+    Restoring { lease: u64, schedules: Vec<i64>, inputs: Vec<TaskInput> },
+    /// Restored; its partitions are not fetched yet.
+    Restored { state: Option<TaskState>, schedules: Vec<i64>, inputs: Vec<TaskInput> },
+    /// At work.
+    Running(Box<Task>),
+}
+
+/// A partition of a running or starting task.
+pub(super) struct Owned {
+    pub(super) task: TaskId,
+    pub(super) topic_partition: TopicPartition,
+    pub(super) incarnation: u64,
+    pub(super) paused: bool,
+}
+
+/// What a commit in progress has gathered.
+#[derive(Default)]
+pub(super) struct ClosedEpoch {
+    pub(super) tasks: Vec<(TaskId, TaskEpoch)>,
+    pub(super) reports: super::Reports,
+    pub(super) started_ms: i64,
+}
+
+/// The core of one stream thread.
+pub struct StreamThreadCore {
+    pub(super) settings: RuntimeSettings,
+    pub(super) topology: Arc<Topology>,
+    pub(super) plan: Arc<TopologyPlan>,
+    pub(super) topics: Arc<Topics>,
+    pub(super) handlers: Arc<ErrorHandlers>,
+    pub(super) opener: Box<dyn StateOpener>,
+    pub(super) budget: Rc<CacheBudget>,
+    pub(super) tasks: BTreeMap<TaskId, Slot>,
+    pub(super) partitions: BTreeMap<PartitionId, Owned>,
+    pub(super) next_partition: u32,
+    pub(super) next_slot: u32,
+    pub(super) incarnation: u64,
+    pub(super) group: GroupIdentity,
+    pub(super) wanted: Option<BTreeSet<TaskId>>,
+    pub(super) steps: VecDeque<Step>,
+    pub(super) in_flight: Option<Step>,
+    pub(super) producer_ready: bool,
+    pub(super) epoch: u32,
+    pub(super) transaction_began_ms: Option<i64>,
+    pub(super) closed: Option<ClosedEpoch>,
+    pub(super) commit_now: bool,
+    pub(super) last_commit_ms: i64,
+    pub(super) last_commit_took_ms: i64,
+    pub(super) last_purge_ms: i64,
+    pub(super) purgeable: BTreeMap<TopicPartition, i64>,
+    pub(super) start_up_after_ms: i64,
+    pub(super) start_up_failing_since_ms: Option<i64>,
+    pub(super) retries: u32,
+    pub(super) fenced_before: bool,
+    pub(super) reset_next: BTreeSet<TopicPartition>,
+    pub(super) fetch_was_empty: bool,
+    pub(super) totals: CoreTotals,
+}
+
+/// Totals of a core since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CoreTotals {
+    /// Transactions committed.
+    pub commits: u64,
+    /// Transactions aborted.
+    pub aborts: u64,
+    /// Producers made anew.
+    pub producers: u64,
+    /// Tasks made.
+    pub tasks_created: u64,
+    /// Tasks given away or closed.
+    pub tasks_closed: u64,
+    /// Changelog records applied by restores.
+    pub restored_records: u64,
+    /// Records of an older incarnation thrown away.
+    pub outdated_records: u64,
+}
+
+/// Where a task is in its life, to be shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskPhase {
+    /// Waits for its start-up, or for the group's committed offsets.
+    Starting,
+    /// Replays its changelogs.
+    Restoring,
+    /// Processes.
+    Running,
+}
+
+/// A task, to be shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskStatus {
+    /// The task.
+    pub id: TaskId,
+    /// Where it is in its life.
+    pub phase: TaskPhase,
+    /// What it counted.
+    pub counters: TaskCounters,
+    /// Records waiting in its queues.
+    pub buffered: usize,
+    /// Its stream time, milliseconds since the Unix epoch; -1 before the first record.
+    pub stream_time_ms: i64,
+}
+
+/// A core, to be shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CoreStatus {
+    /// Its tasks.
+    pub tasks: Vec<TaskStatus>,
+    /// Its totals.
+    pub totals: CoreTotals,
+    /// How long the last commit took, milliseconds.
+    pub last_commit_took_ms: i64,
+    /// Bytes charged for cached entries.
+    pub cache_bytes: usize,
+    /// Whether every wanted task runs.
+    pub settled: bool,
+}
+
+impl StreamThreadCore {
+    /// A core without tasks.
+    #[must_use]
+    pub fn new(parts: CoreParts, now_ms: i64) -> Self {
+        let CoreParts { settings, topology, plan, topics, handlers, opener } = parts;
+        StreamThreadCore {
+            budget: CacheBudget::new(settings.cache_bytes),
+            settings,
+            topology,
+            plan,
+            topics,
+            handlers,
+            opener,
+            tasks: BTreeMap::new(),
+            partitions: BTreeMap::new(),
+            next_partition: 0,
+            next_slot: 1,
+            incarnation: 1,
+            group: GroupIdentity::default(),
+            wanted: None,
+            steps: VecDeque::new(),
+            in_flight: None,
+            producer_ready: false,
+            epoch: 1,
+            transaction_began_ms: None,
+            closed: None,
+            commit_now: false,
+            last_commit_ms: now_ms,
+            last_commit_took_ms: 0,
+            last_purge_ms: now_ms,
+            purgeable: BTreeMap::new(),
+            start_up_after_ms: 0,
+            start_up_failing_since_ms: None,
+            retries: 0,
+            fenced_before: false,
+            reset_next: BTreeSet::new(),
+            fetch_was_empty: false,
+            totals: CoreTotals::default(),
+        }
+    }
+
+    /// Takes what was fetched. Records of an older incarnation are thrown away: they were fetched before a rewind.
+    ///
+    /// # Errors
+    /// When a partition can't be read any more.
+    pub fn accept(&mut self, fetched: &mut Vec<Fetched>) -> ProcessResult {
+        self.fetch_was_empty = !fetched.iter().any(|f| matches!(f, Fetched::Records(_)));
+        for item in fetched.drain(..) {
+            match item {
+                Fetched::Records(batch) => match self.owner(batch.partition, batch.incarnation) {
+                    Some(task) => task.accept(batch)?,
+                    None => self.totals.outdated_records += batch.len() as u64,
+                },
+                Fetched::Eof { partition, incarnation, offset } => {
+                    if let Some(task) = self.owner(partition, incarnation) {
+                        task.accept_eof(partition, offset)?;
+                    }
+                }
+                Fetched::Error(error) => self.fetch_failed(&error)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn owner(&mut self, partition: PartitionId, incarnation: u64) -> Option<&mut Task> {
+        let owned = self.partitions.get(&partition).filter(|owned| owned.incarnation == incarnation)?;
+        match self.tasks.get_mut(&owned.task) {
+            Some(Slot::Running(task)) => Some(task),
+            _ => None,
+        }
+    }
+
+    fn fetch_failed(&mut self, error: &crate::fetch::FetchError) -> ProcessResult {
+        let Some((partition, incarnation)) = error.partition else {
+            tracing::warn!(error = %error, "fetching met an error; the client goes on by itself");
+            return Ok(());
+        };
+        let Some(owned) = self.partitions.get(&partition).filter(|owned| owned.incarnation == incarnation) else { return Ok(()) };
+        let topic_partition = owned.topic_partition.clone();
+        match error.kind {
+            FetchErrorKind::OutOfRange if self.settings.reset.is_some() => {
+                tracing::warn!(%topic_partition, "the position is outside the log: starting again by auto.offset.reset");
+                self.reset_next.insert(topic_partition);
+                self.abort_and_rebuild();
+                Ok(())
+            }
+            FetchErrorKind::OutOfRange => Err(Box::new(Error::Topics {
+                message: format!("the position in {topic_partition} is outside the log ({}): records were deleted before they were read; set auto.offset.reset to go on without them", error.message),
+            })),
+            FetchErrorKind::Retriable => {
+                tracing::debug!(%topic_partition, error = %error, "fetching met an error; the client goes on by itself");
+                Ok(())
+            }
+            _ => Err(Box::new(Error::Topics { message: format!("cannot read {topic_partition}: {}", error.message) })),
+        }
+    }
+
+    /// Processes up to `budget` records over all tasks, in task order, and runs what is due by the wall clock
+    /// (`now_ms`, milliseconds since the Unix epoch). Answers how many records were processed.
+    ///
+    /// # Errors
+    /// When user code failed for good, or state can't be used.
+    pub fn process(&mut self, now_ms: i64, budget: usize) -> ProcessResult<usize> {
+        if self.closed.is_some() || self.commit_blocks_processing() {
+            return Ok(0);
+        }
+        let mut done = 0;
+        for slot in self.tasks.values_mut() {
+            if let Slot::Running(task) = slot {
+                done += task.process(now_ms, budget.saturating_sub(done))?;
+                task.punctuate_wall_clock(now_ms)?;
+                if task.commit_requested() {
+                    self.commit_now = true;
+                }
+            }
+        }
+        Ok(done)
+    }
+
+    /// A task whose revocation is on its way gets no new work.
+    fn commit_blocks_processing(&self) -> bool {
+        self.wanted.is_some()
+    }
+
+    /// The next thing the shell has to do; `None` = nothing now. The outcome must be told before the next call.
+    ///
+    /// # Errors
+    /// When the thread can't go on.
+    pub fn next_effect(&mut self, now_ms: i64) -> ProcessResult<Option<Effect>> {
+        if self.in_flight.is_some() {
+            return Ok(None);
+        }
+        loop {
+            if self.steps.is_empty() {
+                self.plan_steps(now_ms)?;
+            }
+            let Some(step) = self.steps.pop_front() else { return Ok(None) };
+            if let Some(effect) = self.effect_of(&step, now_ms)? {
+                if !matches!(effect, Effect::Restore(_)) {
+                    self.in_flight = Some(step);
+                }
+                return Ok(Some(effect));
+            }
+        }
+    }
+
+    /// Tells how the last effect ended.
+    ///
+    /// # Errors
+    /// When the thread can't go on.
+    pub fn on_outcome(&mut self, outcome: Outcome, now_ms: i64) -> ProcessResult {
+        let Some(step) = self.in_flight.take() else { return Err(Error::bug("an outcome without an effect")) };
+        match outcome {
+            Outcome::Failed(failure) => self.step_failed(step, failure, now_ms),
+            outcome => {
+                self.retries = 0;
+                self.step_done(step, outcome, now_ms)
+            }
+        }
+    }
+
+    /// Decides what is due, in order of urgency.
+    fn plan_steps(&mut self, now_ms: i64) -> ProcessResult {
+        if !self.producer_ready {
+            self.steps.push_back(Step::InitTransactions);
+        } else if self.wanted.is_some() {
+            self.plan_reassignment(now_ms)?;
+        } else if self.is_commit_due(now_ms) {
+            self.plan_commit(now_ms)?;
+        } else if let Some(step) = self.next_start_up_step(now_ms) {
+            self.steps.push_back(step);
+        } else if self.is_purge_due(now_ms) {
+            self.steps.push_back(Step::Purge);
+        } else if self.outbox_bytes() >= self.settings.send_bytes {
+            self.plan_send();
+        } else {
+            self.plan_backpressure();
+        }
+        Ok(())
+    }
+
+    /// Every non-empty outbox, with the epoch that delivery reports must carry. The shell sends them and then calls
+    /// [`outboxes_sent`](Self::outboxes_sent).
+    pub fn outboxes(&self) -> impl Iterator<Item = &Outbox> {
+        self.running().map(Task::outbox).filter(|outbox| !outbox.is_empty())
+    }
+
+    /// The outboxes were handed to the producer.
+    pub fn outboxes_sent(&mut self) {
+        for slot in self.tasks.values_mut() {
+            if let Slot::Running(task) = slot {
+                task.outbox_sent();
+            }
+        }
+    }
+
+    pub(super) fn outbox_bytes(&self) -> usize {
+        self.running().map(|task| task.outbox().bytes()).sum()
+    }
+
+    pub(super) fn running(&self) -> impl Iterator<Item = &Task> {
+        self.tasks.values().filter_map(|slot| match slot {
+            Slot::Running(task) => Some(&**task),
+            _ => None,
+        })
+    }
+
+    /// When the next wall-clock punctuation is due (ms since the Unix epoch).
+    #[must_use]
+    pub fn next_wall_clock_ms(&self) -> Option<i64> {
+        self.running().filter_map(Task::next_wall_clock_ms).min()
+    }
+
+    /// Records that wait in all queues.
+    #[must_use]
+    pub fn buffered(&self) -> usize {
+        self.running().map(Task::buffered).sum()
+    }
+
+    /// Asks for a commit at the next chance, for example before a shutdown.
+    pub fn request_commit(&mut self) {
+        self.commit_now = true;
+    }
+
+    /// Whether anything is processed but not committed.
+    #[must_use]
+    pub fn has_uncommitted(&self) -> bool {
+        self.closed.is_some() || self.transaction_began_ms.is_some() || self.running().any(|task| task.is_touched())
+    }
+
+    /// A running task's stores and context, for the test driver.
+    pub fn task_parts(&mut self, task: TaskId) -> Option<(&crate::stores::TaskStores, &mut crate::processor::TaskContext)> {
+        match self.tasks.get_mut(&task) {
+            Some(Slot::Running(task)) => Some(task.parts()),
+            _ => None,
+        }
+    }
+
+    /// What there is to show.
+    #[must_use]
+    pub fn status(&self) -> CoreStatus {
+        let task = |(id, slot): (&TaskId, &Slot)| {
+            let (phase, counters, buffered, stream_time_ms) = match slot {
+                Slot::Running(task) => (TaskPhase::Running, task.counters(), task.buffered(), task.stream_time_ms()),
+                Slot::Waiting { .. } | Slot::Starting { .. } => (TaskPhase::Starting, TaskCounters::default(), 0, -1),
+                Slot::Restorable { .. } | Slot::Restoring { .. } | Slot::Restored { .. } => {
+                    (TaskPhase::Restoring, TaskCounters::default(), 0, -1)
+                }
+            };
+            TaskStatus { id: *id, phase, counters, buffered, stream_time_ms }
+        };
+        let tasks: Vec<_> = self.tasks.iter().map(task).collect();
+        let settled = self.wanted.is_none() && tasks.iter().all(|task| task.phase == TaskPhase::Running);
+        CoreStatus { tasks, totals: self.totals, last_commit_took_ms: self.last_commit_took_ms, cache_bytes: self.budget.used_bytes(), settled }
+    }
+}

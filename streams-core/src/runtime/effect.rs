@@ -1,0 +1,237 @@
+//! What the core asks of its shell, and what the shell answers.
+
+use std::collections::BTreeMap;
+
+use streams_state::{ChangelogFacts, StoreId, StoreMetadata, TaskState};
+
+use crate::fetch::PartitionId;
+use crate::task::CommittedOffset;
+use crate::{TaskId, TopicPartition};
+
+/// The identity a commit is fenced by: the pair of the last membership event that the thread has applied.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct GroupIdentity {
+    /// The member's id.
+    pub member_id: String,
+    /// The member's epoch (or generation).
+    pub member_epoch: i32,
+}
+
+/// A partition to be fetched from now on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assignment {
+    /// The partition.
+    pub topic_partition: TopicPartition,
+    /// Where to start.
+    pub start_offset: i64,
+    /// The number that its records carry.
+    pub id: PartitionId,
+    /// The incarnation that its records carry.
+    pub incarnation: u64,
+}
+
+/// Where a partition without a committed offset starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResetTo {
+    /// At the oldest record.
+    Earliest,
+    /// At the end.
+    Latest,
+}
+
+/// One changelog partition to be replayed into a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangelogRestore {
+    /// The store.
+    pub store: StoreId,
+    /// The store's name.
+    pub name: String,
+    /// The changelog partition.
+    pub topic_partition: TopicPartition,
+    /// The first offset to read.
+    pub from: i64,
+    /// The consumer's position that ends the restore (never a record count, never an EOF).
+    pub to: i64,
+    /// Whether the store is emptied first and marked until it is done.
+    pub from_zero: bool,
+    /// What the store's metadata is once it is done, with the position reached filled in.
+    pub metadata: StoreMetadata,
+}
+
+/// The restore of one task. The state is lent to the restorer and comes back with the result.
+pub struct RestoreJob {
+    /// The task.
+    pub task: TaskId,
+    /// The lease: results of an older incarnation are not used.
+    pub incarnation: u64,
+    /// The task's state.
+    pub state: TaskState,
+    /// What to replay.
+    pub changelogs: Vec<ChangelogRestore>,
+}
+
+impl std::fmt::Debug for RestoreJob {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RestoreJob").field("task", &self.task).field("changelogs", &self.changelogs).finish_non_exhaustive()
+    }
+}
+
+/// The end of a restore.
+pub struct Restored {
+    /// The task.
+    pub task: TaskId,
+    /// The lease it ran under.
+    pub incarnation: u64,
+    /// The task's state.
+    pub state: TaskState,
+    /// Records applied, per store.
+    pub records: BTreeMap<String, u64>,
+    /// Why it did not end well.
+    pub failure: Option<CallFailure>,
+}
+
+/// Something that the shell has to do. One at a time; the next is given when the outcome was told. A restore alone runs
+/// beside the others and is answered by [`StreamThreadCore::on_restored`](super::StreamThreadCore::on_restored).
+#[derive(Debug)]
+pub enum Effect {
+    /// Settle what an earlier producer of our transactional id left. Nothing is read before this returned.
+    InitTransactions,
+    /// Read the group's committed offsets, waiting for pending transactions (require-stable).
+    FetchCommitted {
+        /// The partitions.
+        partitions: Vec<TopicPartition>,
+    },
+    /// Find where partitions without a committed offset start.
+    ResolveReset {
+        /// The partitions and where they start.
+        partitions: Vec<(TopicPartition, ResetTo)>,
+    },
+    /// List the changelogs' starts and (uncommitted) ends, topic ids and policies.
+    ListChangelogs {
+        /// The partitions.
+        partitions: Vec<TopicPartition>,
+    },
+    /// Start a restore; it is not waited for.
+    Restore(RestoreJob),
+    /// Fetch these partitions too.
+    Assign {
+        /// The partitions.
+        partitions: Vec<Assignment>,
+    },
+    /// Fetch these partitions no more.
+    Unassign {
+        /// Their numbers.
+        partitions: Vec<PartitionId>,
+    },
+    /// Stop fetching until resumed: their queues are full.
+    Pause {
+        /// Their numbers.
+        partitions: Vec<PartitionId>,
+    },
+    /// Fetch again.
+    Resume {
+        /// Their numbers.
+        partitions: Vec<PartitionId>,
+    },
+    /// Begin a transaction.
+    BeginTransaction,
+    /// Hand every task's outbox to the producer ([`StreamThreadCore::drain_outboxes`](super::StreamThreadCore::drain_outboxes)).
+    Send {
+        /// The epoch that the delivery reports carry.
+        epoch: u32,
+    },
+    /// Wait until every record of the epoch is acknowledged.
+    Flush {
+        /// The epoch.
+        epoch: u32,
+    },
+    /// Add the offsets to the transaction.
+    SendOffsets {
+        /// The epoch.
+        epoch: u32,
+        /// The offsets.
+        offsets: Vec<CommittedOffset>,
+        /// By what the commit is fenced.
+        group: GroupIdentity,
+    },
+    /// Commit the transaction.
+    CommitTransaction {
+        /// The epoch.
+        epoch: u32,
+    },
+    /// Abort the transaction.
+    AbortTransaction,
+    /// Destroy the producer and make one with the same transactional id; `InitTransactions` follows.
+    RecreateProducer,
+    /// Write the committed epoch into the stores ([`StreamThreadCore::apply`](super::StreamThreadCore::apply)).
+    Apply {
+        /// The epoch.
+        epoch: u32,
+    },
+    /// Tell the group which tasks this thread owns now.
+    Acknowledge {
+        /// The tasks.
+        tasks: Vec<TaskId>,
+    },
+    /// Ask the group at once whether this member is still what it believes to be.
+    HeartbeatNow,
+    /// Delete repartition records below offsets whose commit is known to have succeeded. Failures are only logged.
+    Purge {
+        /// The first offset to keep, per partition.
+        before: Vec<(TopicPartition, i64)>,
+    },
+}
+
+/// What a failed call means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailureClass {
+    /// The same call may be made again.
+    Retriable,
+    /// The transaction has to be aborted.
+    Abortable,
+    /// The commit was refused because this member or its epoch is no longer the group's.
+    StaleMember,
+    /// The producer must be destroyed; the outcome of its transaction is unknown.
+    Fatal,
+    /// As `Fatal`: another producer has our transactional id, or our transaction timed out.
+    Fenced,
+    /// Nothing helps: stop.
+    Stop,
+}
+
+/// A call that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallFailure {
+    /// What it means.
+    pub class: FailureClass,
+    /// The client's error name.
+    pub code: String,
+    /// The client's text.
+    pub message: String,
+}
+
+/// Acknowledged changelog offsets of an epoch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reports {
+    /// The highest acknowledged offset by slot.
+    pub highest: BTreeMap<u32, i64>,
+    /// Records acknowledged.
+    pub acknowledged: u64,
+}
+
+/// How an effect ended.
+#[derive(Debug)]
+pub enum Outcome {
+    /// It is done.
+    Done,
+    /// Answer to `FetchCommitted`: offset and metadata text, `None` = nothing committed.
+    Committed(Vec<(TopicPartition, Option<(i64, String)>)>),
+    /// Answer to `ResolveReset`.
+    Started(Vec<(TopicPartition, i64)>),
+    /// Answer to `ListChangelogs`.
+    Changelogs(Vec<(TopicPartition, ChangelogFacts)>),
+    /// Answer to `Flush`.
+    Flushed(Reports),
+    /// It failed.
+    Failed(CallFailure),
+}

@@ -1,0 +1,99 @@
+//! Tasks given and taken by the group. Events come through one ordered channel together with the member epoch, and a
+//! commit uses the pair of the last event applied here (design rule 1.1).
+
+use std::collections::BTreeSet;
+
+use super::core::{Slot, StreamThreadCore};
+use super::effect::GroupIdentity;
+use super::step::Step;
+use crate::TaskId;
+use crate::error::ProcessResult;
+
+impl StreamThreadCore {
+    /// The group says which tasks this member shall own, all of them. Tasks that are not among them are committed,
+    /// applied and released before the set is acknowledged.
+    pub fn on_assigned(&mut self, group: GroupIdentity, tasks: impl IntoIterator<Item = TaskId>) {
+        self.group = group;
+        self.wanted = Some(tasks.into_iter().collect());
+    }
+
+    /// The member's epoch moved on without a change of tasks.
+    pub fn on_epoch(&mut self, group: GroupIdentity) {
+        self.group = group;
+    }
+
+    /// The member lost everything: uncommitted work is dropped, nothing of it is ever sent (a new incarnation).
+    ///
+    /// # Errors
+    /// Never at present; kept for stores that can't be closed.
+    pub fn on_lost(&mut self) -> ProcessResult {
+        self.incarnation += 1;
+        self.wanted = None;
+        self.steps.clear();
+        self.closed = None;
+        let partitions: Vec<_> = self.partitions.keys().copied().collect();
+        self.partitions.clear();
+        self.totals.tasks_closed += self.tasks.len() as u64;
+        for (_, slot) in std::mem::take(&mut self.tasks) {
+            if let Slot::Running(task) = slot {
+                drop(task.into_committed());
+            }
+        }
+        if !partitions.is_empty() {
+            self.steps.push_back(Step::Unassign(partitions));
+        }
+        // An effect in flight ends first; its outcome then meets an empty core.
+        if self.transaction_began_ms.is_some() {
+            self.steps.push_back(Step::Abort);
+        }
+        self.steps.push_back(Step::Acknowledge);
+        Ok(())
+    }
+
+    /// Plans a change of tasks: commit what is uncommitted while every task is still here, then release and acknowledge.
+    pub(super) fn plan_reassignment(&mut self, now_ms: i64) -> ProcessResult {
+        let Some(wanted) = &self.wanted else { return Ok(()) };
+        let leaves = self.tasks.keys().any(|task| !wanted.contains(task));
+        if leaves && self.has_uncommitted() {
+            self.plan_commit(now_ms)?;
+        }
+        self.steps.push_back(Step::Release);
+        Ok(())
+    }
+
+    /// Gives away the tasks that are no longer wanted and takes up the new ones.
+    pub(super) fn release_and_take_up(&mut self) -> ProcessResult {
+        let Some(wanted) = self.wanted.take() else { return Ok(()) };
+        let leaving: Vec<TaskId> = self.tasks.keys().filter(|task| !wanted.contains(task)).copied().collect();
+        let mut unassign = Vec::new();
+        for id in leaving {
+            if let Some(Slot::Running(task)) = self.tasks.remove(&id) {
+                drop(task.close()?);
+            }
+            self.totals.tasks_closed += 1;
+            self.forget_partitions(id, &mut unassign);
+        }
+        self.take_up(&wanted);
+        if !unassign.is_empty() {
+            self.steps.push_back(Step::Unassign(unassign));
+        }
+        self.steps.push_back(Step::Acknowledge);
+        Ok(())
+    }
+
+    fn take_up(&mut self, wanted: &BTreeSet<TaskId>) {
+        for id in wanted {
+            self.tasks.entry(*id).or_insert(Slot::Waiting { state: None, schedules: Vec::new() });
+        }
+    }
+
+    pub(super) fn forget_partitions(&mut self, task: TaskId, forgotten: &mut Vec<crate::fetch::PartitionId>) {
+        self.partitions.retain(|id, owned| {
+            let keep = owned.task != task;
+            if !keep {
+                forgotten.push(*id);
+            }
+            keep
+        });
+    }
+}

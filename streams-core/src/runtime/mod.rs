@@ -1,0 +1,21 @@
+//! A stream thread without its thread: tasks, start-up, commits and recovery as data. It knows no clock and no client:
+//! the shell (or the test driver, or a simulator) tells it what happened and carries out the effects it asks for.
+
+mod commit;
+mod core;
+mod effect;
+mod membership;
+mod recovery;
+mod settings;
+mod startup;
+mod step;
+
+#[cfg(test)]
+mod tests;
+
+pub use self::core::{CoreStatus, StreamThreadCore, TaskPhase, TaskStatus};
+pub use crate::task::CommittedOffset;
+pub use effect::{
+    Assignment, CallFailure, ChangelogRestore, Effect, FailureClass, GroupIdentity, Outcome, Reports, ResetTo, RestoreJob, Restored,
+};
+pub use settings::{CoreParts, RuntimeSettings, StateOpener};

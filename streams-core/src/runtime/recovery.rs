@@ -1,0 +1,172 @@
+//! Steps turned into effects, outcomes turned into progress, and failures into the one recovery there is: drop what is
+//! not committed, make the nodes anew, and go through the ordinary start-up. No decision about an unknown outcome is
+//! ever needed (design rule 1.7).
+
+use super::core::{Slot, StreamThreadCore};
+use super::effect::{CallFailure, Effect, FailureClass, Outcome};
+use super::step::Step;
+use crate::error::{Error, ProcessResult};
+use crate::processor::ProductionDecision;
+
+impl StreamThreadCore {
+    pub(super) fn effect_of(&mut self, step: &Step, now_ms: i64) -> ProcessResult<Option<Effect>> {
+        match step {
+            Step::InitTransactions => Ok(Some(Effect::InitTransactions)),
+            Step::RecreateProducer => Ok(Some(Effect::RecreateProducer)),
+            Step::Abort => Ok(self.transaction_began_ms.map(|_| Effect::AbortTransaction)),
+            Step::Unassign(partitions) => Ok(Some(Effect::Unassign { partitions: partitions.clone() })),
+            Step::Pause(partitions) => Ok(Some(Effect::Pause { partitions: partitions.clone() })),
+            Step::Resume(partitions) => Ok(Some(Effect::Resume { partitions: partitions.clone() })),
+            Step::HeartbeatNow => Ok(Some(Effect::HeartbeatNow)),
+            Step::Release => self.release_and_take_up().map(|()| None),
+            Step::Acknowledge => Ok(Some(Effect::Acknowledge { tasks: self.tasks.keys().copied().collect() })),
+            Step::Purge => {
+                self.last_purge_ms = now_ms;
+                let before = std::mem::take(&mut self.purgeable).into_iter().collect();
+                Ok(Some(Effect::Purge { before }))
+            }
+            Step::Begin | Step::Send | Step::Flush | Step::SendOffsets | Step::Commit | Step::Apply => self.commit_effect(step),
+            Step::FetchCommitted | Step::ResolveReset | Step::ListChangelogs | Step::Restore(_) | Step::Assign(_) => {
+                self.start_up_effect(step, now_ms)
+            }
+        }
+    }
+
+    pub(super) fn step_done(&mut self, step: Step, outcome: Outcome, now_ms: i64) -> ProcessResult {
+        match step {
+            Step::InitTransactions => {
+                self.producer_ready = true;
+                Ok(())
+            }
+            Step::Abort => {
+                self.transaction_began_ms = None;
+                self.totals.aborts += 1;
+                Ok(())
+            }
+            Step::RecreateProducer => {
+                self.transaction_began_ms = None;
+                self.totals.producers += 1;
+                Ok(())
+            }
+            Step::Unassign(_) | Step::Pause(_) | Step::Resume(_) | Step::HeartbeatNow | Step::Acknowledge | Step::Purge | Step::Release => Ok(()),
+            Step::Begin | Step::Send | Step::Flush | Step::SendOffsets | Step::Commit | Step::Apply => self.commit_step_done(&step, outcome, now_ms),
+            Step::FetchCommitted | Step::ResolveReset | Step::ListChangelogs | Step::Restore(_) | Step::Assign(_) => {
+                self.start_up_step_done(&step, outcome, now_ms)
+            }
+        }
+    }
+
+    pub(super) fn step_failed(&mut self, step: Step, failure: CallFailure, now_ms: i64) -> ProcessResult {
+        tracing::debug!(?step, code = failure.code, message = failure.message, class = ?failure.class, "a step failed");
+        if step.is_start_up() {
+            return self.start_up_failed(failure, now_ms);
+        }
+        if matches!(step, Step::Purge | Step::HeartbeatNow | Step::Pause(_) | Step::Resume(_)) {
+            tracing::warn!(?step, code = failure.code, message = failure.message, "a step failed and is left out");
+            return Ok(());
+        }
+        match failure.class {
+            FailureClass::Retriable if self.may_retry(&step, now_ms) => {
+                self.retries += 1;
+                self.steps.push_front(step);
+                Ok(())
+            }
+            FailureClass::Stop => Err(stop(&step, failure)),
+            _ if step == Step::InitTransactions => Err(stop(&step, failure)),
+            FailureClass::Abortable if step != Step::Abort => {
+                self.abort_and_rebuild();
+                Ok(())
+            }
+            FailureClass::StaleMember if step != Step::Abort => {
+                self.abort_and_rebuild();
+                // A fenced member would otherwise learn it only at its next heartbeat.
+                self.steps.push_back(Step::HeartbeatNow);
+                Ok(())
+            }
+            FailureClass::Fenced => self.fenced(failure, now_ms),
+            FailureClass::Fatal | FailureClass::Retriable | FailureClass::Abortable | FailureClass::StaleMember => {
+                self.recreate_and_rebuild();
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether the same call may be made again: while the broker's transaction timer can't have run out.
+    fn may_retry(&self, step: &Step, now_ms: i64) -> bool {
+        const MOST_RETRIES: u32 = 10_000;
+        let bound_ms = match step {
+            Step::InitTransactions => return self.retries < MOST_RETRIES.min(u32::try_from(self.settings.task_timeout_ms / 1_000).unwrap_or(300)),
+            _ => self.settings.transaction_timeout_ms,
+        };
+        self.retries < MOST_RETRIES && self.transaction_began_ms.is_some_and(|began_ms| now_ms - began_ms < bound_ms)
+    }
+
+    /// A fenced producer: our own transaction timed out, or another process has our identity. The second time in a row
+    /// within our own clock's timeout it must be another process, and two of them would fence each other for ever
+    /// (design rule 1.13).
+    fn fenced(&mut self, failure: CallFailure, now_ms: i64) -> ProcessResult {
+        let in_time = self.transaction_began_ms.is_some_and(|began_ms| now_ms - began_ms < self.settings.transaction_timeout_ms);
+        if in_time && self.fenced_before {
+            let reason = format!("another process uses the transactional id of this one ({}): give each process its own state.dir or process.id", failure.message);
+            return Err(Box::new(Error::TaskMigrated { reason }));
+        }
+        self.fenced_before = in_time;
+        self.recreate_and_rebuild();
+        Ok(())
+    }
+
+    /// A record could not be delivered: the production handler decides.
+    ///
+    /// # Errors
+    /// When it answers `Fail`; also for `Resume`, which can't be honoured once the broker refused a record of a
+    /// transaction: the transaction has to be aborted.
+    pub fn on_undelivered(&mut self, topic_partition: &crate::TopicPartition, code: &str, message: &str, retriable: bool) -> ProcessResult {
+        self.in_flight = None;
+        let decision = self.handlers.production.handle_send(&topic_partition.topic, code, message, retriable);
+        if decision == ProductionDecision::Retry && retriable {
+            self.abort_and_rebuild();
+            return Ok(());
+        }
+        let hint = if decision == ProductionDecision::Resume { " (it can't be dropped: the broker refused it inside a transaction)" } else { "" };
+        Err(Box::new(Error::Produce { topic_partition: topic_partition.clone(), code: code.to_owned(), message: format!("{message}{hint}") }))
+    }
+
+    /// Aborts the transaction and makes every task anew from its factories (design rule 1.3).
+    pub(super) fn abort_and_rebuild(&mut self) {
+        self.steps.clear();
+        self.drop_uncommitted();
+        if self.transaction_began_ms.is_some() {
+            self.steps.push_front(Step::Abort);
+        }
+    }
+
+    fn recreate_and_rebuild(&mut self) {
+        self.steps.clear();
+        self.drop_uncommitted();
+        self.producer_ready = false;
+        self.steps.push_front(Step::RecreateProducer);
+    }
+
+    fn drop_uncommitted(&mut self) {
+        self.closed = None;
+        self.commit_now = false;
+        self.incarnation += 1;
+        self.epoch = self.epoch.wrapping_add(1).max(1);
+        let mut unassign = Vec::new();
+        let running: Vec<_> = self.tasks.iter().filter(|(_, slot)| matches!(slot, Slot::Running(_))).map(|(id, _)| *id).collect();
+        for id in running {
+            self.forget_partitions(id, &mut unassign);
+            if let Some(Slot::Running(task)) = self.tasks.remove(&id) {
+                let (state, schedules) = task.into_committed();
+                self.tasks.insert(id, Slot::Waiting { state: Some(state), schedules });
+            }
+        }
+        if !unassign.is_empty() {
+            self.steps.push_back(Step::Unassign(unassign));
+        }
+    }
+}
+
+fn stop(step: &Step, failure: CallFailure) -> Box<Error> {
+    Box::new(Error::Kafka { what: format!("{step:?}"), code: failure.code, message: failure.message })
+}

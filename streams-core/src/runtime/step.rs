@@ -1,0 +1,38 @@
+//! The plan of what comes next, as data: a queue of steps, each of which becomes one effect.
+
+use crate::TaskId;
+use crate::fetch::PartitionId;
+
+/// One step. What an effect needs beyond this is taken from the core when the step's turn comes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    InitTransactions,
+    FetchCommitted,
+    ResolveReset,
+    ListChangelogs,
+    Restore(TaskId),
+    Assign(TaskId),
+    Unassign(Vec<PartitionId>),
+    Pause(Vec<PartitionId>),
+    Resume(Vec<PartitionId>),
+    Begin,
+    Send,
+    Flush,
+    SendOffsets,
+    Commit,
+    Abort,
+    RecreateProducer,
+    Apply,
+    /// Give away the tasks that are no longer wanted. No effect of its own.
+    Release,
+    Acknowledge,
+    HeartbeatNow,
+    Purge,
+}
+
+impl Step {
+    /// Whether the step belongs to the start-up of tasks, which is tried again later instead of stopping commits.
+    pub(super) fn is_start_up(&self) -> bool {
+        matches!(self, Step::FetchCommitted | Step::ResolveReset | Step::ListChangelogs)
+    }
+}
