@@ -3,7 +3,10 @@
 //! Outside `kafka/` nothing here knows a clock, a socket, a thread, async or librdkafka: the core is told things and
 //! answers with outputs and with effects for the shell to carry out.
 
+pub mod fetch;
 pub mod headers;
+pub mod outbox;
+mod packed_headers;
 pub mod record;
 pub mod serde;
 
