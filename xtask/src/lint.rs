@@ -49,11 +49,20 @@ pub(crate) fn stages(subset: &str) -> Result<Vec<Stage>> {
                 deny::stage(),
                 Stage::cargo(
                     "clippy",
-                    Invocation::new(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
+                    Invocation::new([
+                        "clippy",
+                        "--workspace",
+                        "--all-features",
+                        "--all-targets",
+                        "--",
+                        "-D",
+                        "warnings",
+                    ]),
                 ),
                 Stage::cargo(
                     "docs",
-                    Invocation::new(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"),
+                    Invocation::new(["doc", "--workspace", "--all-features", "--no-deps"])
+                        .env("RUSTDOCFLAGS", "-D warnings"),
                 ),
             ];
             [house].into_iter().chain(core()).chain(full).collect()

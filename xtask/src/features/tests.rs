@@ -197,9 +197,13 @@ fn tree_args(call: &Invocation) -> Vec<String> {
     if call.packages().is_empty() {
         args.push("--workspace".to_owned());
     }
-    if call.has("--no-default-features") {
-        args.push("--no-default-features".to_owned());
-    }
+    let switches = ["--no-default-features", "--all-features"];
+    args.extend(
+        switches
+            .into_iter()
+            .filter(|switch| call.has(switch))
+            .map(str::to_owned),
+    );
     args
 }
 

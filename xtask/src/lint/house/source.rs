@@ -5,6 +5,8 @@
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     path: String,
+    /// The lines as they are.
+    raw: Vec<String>,
     /// The lines with the contents of comments, strings and characters blanked.
     code: Vec<String>,
     /// Per line, whether only tests compile it.
@@ -23,6 +25,7 @@ impl Source {
         let is_test = in_tests && !path.contains("/src/") || code.iter().any(|line| line.trim() == "#![cfg(test)]");
         Self {
             path: path.to_owned(),
+            raw: text.lines().map(str::to_owned).collect(),
             code,
             test,
             is_test,
@@ -48,6 +51,11 @@ impl Source {
     /// All lines of code, with their numbers.
     pub(crate) fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
         self.code.iter().enumerate().map(|(at, line)| (at + 1, line.as_str()))
+    }
+
+    /// A line as it is, with its strings and comments.
+    pub(crate) fn raw(&self, number: usize) -> &str {
+        self.raw.get(number - 1).map(String::as_str).unwrap_or_default()
     }
 
     /// The lines of code that are not test code.

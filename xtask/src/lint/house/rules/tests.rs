@@ -105,6 +105,10 @@ fn unsafe_is_argued_in_one_folder_only() {
 fn ignored_tests_are_refused() {
     let text = "#[test]\n#[ignore = \"slow\"]\nfn f() { assert!(g()); }\n";
     assert_eq!(found("tests/tests/broker.rs", text).len(), 1);
+    let body = "#[test]\n#[ignore = \"run by starter\"]\nfn body() { assert!(g()); }\n";
+    assert_eq!(found("tests/tests/broker.rs", body).len(), 1, "nothing starts it");
+    let started = format!("{body}#[test]\nfn starter() {{ assert!(start(\"body\")); }}\n");
+    assert!(found("tests/tests/broker.rs", &started).is_empty());
 }
 
 #[test]
