@@ -23,7 +23,7 @@ pub(crate) fn command(args: &[String]) -> Result<ExitCode> {
     let file = Path::new(file)
         .canonicalize()
         .with_context(|| format!("cannot read {file}"))?;
-    setup::ensure(setup::Needs::Everything)?;
+    setup::ensure(setup::Needs::Cpp)?;
     let call = call(&file.to_string_lossy());
     let status = call
         .process()

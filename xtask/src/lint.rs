@@ -20,7 +20,7 @@ pub(crate) fn command(args: &[String]) -> Result<ExitCode> {
     };
     let stages = stages(subset)?;
     let needs = if subset == "all" {
-        setup::Needs::Everything
+        setup::Needs::Cpp
     } else {
         setup::Needs::Rust
     };

@@ -3,7 +3,9 @@
 // A progress display is made of wall-clock time; nothing else in xtask reads a clock.
 #![allow(clippy::disallowed_methods)]
 
-use std::path::{Path, PathBuf};
+mod rocksdb;
+
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
@@ -11,13 +13,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use crate::cargo::{CPP_PACKAGES, Invocation};
+use self::rocksdb::RocksDb;
+use crate::cargo::Invocation;
 
 /// How often a long step says that it is alive.
 const TICK: Duration = Duration::from_secs(60);
-
-/// The sources that RocksDB's build compiles: the end of the scale of the progress lines.
-const ROCKSDB_SOURCES: usize = 343;
 
 /// One step of a command.
 pub(crate) struct Stage {
@@ -119,9 +119,7 @@ fn run_stage(title: &str, stage: &Stage, target_dir: &Path) -> Outcome {
 /// Runs one call of cargo; its output passes through.
 pub(crate) fn run_call(call: &Invocation, target_dir: &Path) -> Result<()> {
     eprintln!("    {}", call.shown());
-    let watch = RocksDb {
-        target_dir: target_dir.to_owned(),
-    };
+    let watch = RocksDb::new(target_dir);
     if call.needs_cpp() && !watch.is_compiled() {
         eprintln!(
             "    RocksDB is compiled once, about 12 minutes on 2 cores; demo, tests and benches share it ({}).",
@@ -142,67 +140,17 @@ fn with_ticks<T>(what: &str, watch: &RocksDb, work: impl FnOnce() -> T) -> T {
         let (done, waiting) = mpsc::channel::<()>();
         scope.spawn(move || {
             let start = Instant::now();
+            let mut objects = watch.objects();
             while waiting.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
-                eprintln!("    ... {} so far{}: {what}", shown(start.elapsed()), watch.state());
+                let before = std::mem::replace(&mut objects, watch.objects());
+                let state = watch.shown(before, objects);
+                eprintln!("    ... {} so far{state}: {what}", shown(start.elapsed()));
             }
         });
         let result = work();
         drop(done);
         result
     })
-}
-
-/// Looks at RocksDB's build folder; cargo itself is silent while a build script runs.
-struct RocksDb {
-    target_dir: PathBuf,
-}
-
-impl RocksDb {
-    fn folders(&self) -> Vec<PathBuf> {
-        let build = self.target_dir.join("debug").join("build");
-        let is_rocksdb = |path: &PathBuf| {
-            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            CPP_PACKAGES.first().is_some_and(|package| name.starts_with(package))
-        };
-        let entries = std::fs::read_dir(build).into_iter().flatten().flatten();
-        entries.map(|entry| entry.path()).filter(is_rocksdb).collect()
-    }
-
-    /// Whether some build has finished: the archive is written last.
-    fn is_compiled(&self) -> bool {
-        self.folders()
-            .iter()
-            .any(|folder| folder.join("out").join("librocksdb.a").is_file())
-    }
-
-    /// How far a build is that is under way; empty when none is.
-    fn state(&self) -> String {
-        if self.is_compiled() {
-            return String::new();
-        }
-        let objects: usize = self
-            .folders()
-            .iter()
-            .map(|folder| count_objects(&folder.join("out")))
-            .sum();
-        if objects == 0 {
-            String::new()
-        } else {
-            format!(" (RocksDB: {objects} of {ROCKSDB_SOURCES} sources)")
-        }
-    }
-}
-
-fn count_objects(folder: &Path) -> usize {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let count = |path: PathBuf| {
-        if path.is_dir() {
-            count_objects(&path)
-        } else {
-            usize::from(path.extension().is_some_and(|ext| ext == "o"))
-        }
-    };
-    entries.map(|entry| count(entry.path())).sum()
 }
 
 fn summary(title: &str, outcomes: &[(&str, Outcome)]) -> String {

@@ -12,7 +12,9 @@ use anyhow::{Context, Result, bail};
 pub(crate) enum Needs {
     /// Only Rust's own tools: the core without C++, lint without C++.
     Rust,
-    /// All of it.
+    /// What compiles RocksDB and librdkafka.
+    Cpp,
+    /// Also what starts a Kafka for tests and demo.
     Everything,
 }
 
@@ -21,8 +23,21 @@ struct Tool {
     name: &'static str,
     why: &'static str,
     find: fn() -> Option<String>,
+    /// Variables of the environment that name a Kafka and so make this unnecessary; empty for what compiling needs.
+    unless: &'static [&'static str],
     /// Package names: Debian, Fedora, Arch, Homebrew. An empty name: nothing to install there.
     packages: [&'static str; 4],
+}
+
+impl Tool {
+    fn is_needed(&self, needs: Needs) -> bool {
+        let is_told = |variable: &&str| std::env::var_os(variable).is_some_and(|value| !value.is_empty());
+        match needs {
+            Needs::Rust => false,
+            Needs::Cpp => self.unless.is_empty(),
+            Needs::Everything => !self.unless.iter().any(is_told),
+        }
+    }
 }
 
 const TOOLS: [Tool; 7] = [
@@ -30,42 +45,49 @@ const TOOLS: [Tool; 7] = [
         name: "C and C++ compiler",
         why: "RocksDB and librdkafka are C++ and C",
         find: find::compiler,
+        unless: &[],
         packages: ["g++", "gcc-c++", "gcc", ""],
     },
     Tool {
         name: "make",
         why: "librdkafka's build",
         find: || find::program("make"),
+        unless: &[],
         packages: ["make", "make", "make", ""],
     },
     Tool {
         name: "pkg-config",
         why: "finds OpenSSL",
         find: || find::program("pkg-config"),
+        unless: &[],
         packages: ["pkg-config", "pkgconf-pkg-config", "pkgconf", "pkgconf"],
     },
     Tool {
         name: "libclang",
         why: "RocksDB's bindings are generated",
         find: find::libclang,
+        unless: &[],
         packages: ["libclang-dev", "clang-devel", "clang", "llvm"],
     },
     Tool {
         name: "OpenSSL headers",
         why: "librdkafka's TLS",
         find: find::openssl,
+        unless: &[],
         packages: ["libssl-dev", "openssl-devel", "openssl", "openssl@3"],
     },
     Tool {
         name: "JDK 17 or newer",
         why: "the Kafka that tests and demo start",
         find: find::jdk,
+        unless: &["KAFKA_BOOTSTRAP"],
         packages: [DEBIAN_JDK, "java-21-openjdk-devel", "jdk21-openjdk", "openjdk@21"],
     },
     Tool {
         name: "Maven",
         why: "fetches Kafka's jars once",
         find: || find::program("mvn"),
+        unless: &["KAFKA_BOOTSTRAP", "KAFKA_HOME"],
         packages: ["maven", "maven", "maven", "maven"],
     },
 ];
@@ -85,10 +107,8 @@ pub(crate) fn command(args: &[String]) -> Result<ExitCode> {
 /// Finds everything, installs what is missing if this machine allows it, else fails with the command to type.
 pub(crate) fn ensure(needs: Needs) -> Result<()> {
     rust_components()?;
-    if needs == Needs::Rust {
-        return Ok(());
-    }
-    let missing = report(&TOOLS);
+    let tools: Vec<&Tool> = TOOLS.iter().filter(|tool| tool.is_needed(needs)).collect();
+    let missing = report(&tools);
     if missing.is_empty() {
         return Ok(());
     }
@@ -97,7 +117,7 @@ pub(crate) fn ensure(needs: Needs) -> Result<()> {
         bail!("{}", advice(&missing, platform))
     };
     install(&installer, &missing)?;
-    let still = report(&TOOLS);
+    let still = report(&missing);
     if !still.is_empty() {
         bail!("still missing after the installation\n{}", advice(&still, platform));
     }
@@ -105,9 +125,9 @@ pub(crate) fn ensure(needs: Needs) -> Result<()> {
 }
 
 /// Prints what was found and gives what was not.
-fn report(tools: &'static [Tool]) -> Vec<&'static Tool> {
+fn report(tools: &[&'static Tool]) -> Vec<&'static Tool> {
     let mut missing = Vec::new();
-    for tool in tools {
+    for tool in tools.iter().copied() {
         match (tool.find)() {
             Some(found) => eprintln!("  found    {:18}  {found}", tool.name),
             None => {

@@ -22,10 +22,10 @@ pub(crate) fn command(args: &[String]) -> Result<ExitCode> {
     };
     let metadata = Metadata::read()?;
     let stages = stages(subset, &metadata)?;
-    let needs = if subset == "core" {
-        setup::Needs::Rust
-    } else {
-        setup::Needs::Everything
+    let needs = match subset {
+        "core" => setup::Needs::Rust,
+        "offline" => setup::Needs::Cpp,
+        _ => setup::Needs::Everything,
     };
     setup::ensure(needs)?;
     progress::run(&format!("test {subset}"), &stages, &metadata.target_dir())
