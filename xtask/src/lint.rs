@@ -25,7 +25,12 @@ pub(crate) fn command(args: &[String]) -> Result<ExitCode> {
         setup::Needs::Rust
     };
     setup::ensure(needs)?;
-    progress::run(&format!("lint {subset}"), &stages, &Metadata::read()?.target_dir())
+    progress::run(
+        &format!("lint {subset}"),
+        &stages,
+        &Metadata::read()?.target_dir(),
+        progress::OnFailure::Stop,
+    )
 }
 
 /// The checks of a subset, cheapest first.

@@ -78,12 +78,21 @@ enum Outcome {
     NotRun,
 }
 
-/// Runs the stages in order up to the first failure, then prints the summary.
-pub(crate) fn run(title: &str, stages: &[Stage], target_dir: &Path) -> Result<ExitCode> {
+/// What a failed stage means for those after it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OnFailure {
+    /// They do not run: they cost more and would say less.
+    Stop,
+    /// They run: they have nothing to do with each other.
+    GoOn,
+}
+
+/// Runs the stages in order, then prints the summary.
+pub(crate) fn run(title: &str, stages: &[Stage], target_dir: &Path, on_failure: OnFailure) -> Result<ExitCode> {
     let mut outcomes: Vec<(&str, Outcome)> = Vec::new();
     let mut failed = false;
     for stage in stages {
-        let outcome = if failed {
+        let outcome = if failed && on_failure == OnFailure::Stop {
             Outcome::NotRun
         } else {
             run_stage(title, stage, target_dir)
@@ -218,14 +227,22 @@ mod tests {
     fn a_failed_stage_stops_the_run() -> Result<()> {
         let fail = Stage::check("fails", || anyhow::bail!("on purpose"));
         let never = Stage::check("never", || std::process::exit(3));
-        assert_eq!(run("title", &[fail, never], Path::new("target"))?, ExitCode::FAILURE);
+        assert_eq!(
+            run("title", &[fail, never], Path::new("target"), OnFailure::Stop)?,
+            ExitCode::FAILURE
+        );
         Ok(())
     }
 
     #[test]
     fn a_stage_that_passes_is_a_success() -> Result<()> {
         assert_eq!(
-            run("title", &[Stage::check("passes", || Ok(()))], Path::new("target"))?,
+            run(
+                "title",
+                &[Stage::check("passes", || Ok(()))],
+                Path::new("target"),
+                OnFailure::Stop
+            )?,
             ExitCode::SUCCESS
         );
         Ok(())

@@ -28,7 +28,12 @@ pub(crate) fn command(args: &[String]) -> Result<ExitCode> {
         _ => setup::Needs::Everything,
     };
     setup::ensure(needs)?;
-    progress::run(&format!("test {subset}"), &stages, &metadata.target_dir())
+    progress::run(
+        &format!("test {subset}"),
+        &stages,
+        &metadata.target_dir(),
+        progress::OnFailure::Stop,
+    )
 }
 
 /// The stages of a subset.

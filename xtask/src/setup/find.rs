@@ -3,8 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::is_program;
-
 /// The folders where distributions put libclang, besides those of `LIBCLANG_PATH` and `llvm-config`.
 const LIBRARY_FOLDERS: [&str; 8] = [
     "/usr/lib64",
@@ -115,6 +113,11 @@ fn on_path(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&path)
         .map(|folder| folder.join(name))
         .find(|path| is_program(path))
+}
+
+/// Whether a path names a program.
+fn is_program(path: &Path) -> bool {
+    path.is_file()
 }
 
 fn libclang_folders() -> Vec<PathBuf> {
