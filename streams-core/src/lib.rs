@@ -3,13 +3,18 @@
 //! Outside `kafka/` nothing here knows a clock, a socket, a thread, async or librdkafka: the core is told things and
 //! answers with outputs and with effects for the shell to carry out.
 
+pub mod codec;
 pub mod fetch;
 pub mod headers;
+pub mod murmur2;
+pub mod murmur3;
 pub mod outbox;
 mod packed_headers;
 pub mod record;
 pub mod serde;
+pub mod windowed;
 
 pub use headers::{Header, Headers};
 pub use record::{Change, Record, TaskId, TopicPartition};
 pub use serde::{DefaultSerde, Serde, SerdeError, SharedSerde};
+pub use windowed::{Window, Windowed};
