@@ -6,6 +6,8 @@
 pub mod codec;
 pub mod fetch;
 pub mod headers;
+pub mod java_hash;
+pub mod membership;
 pub mod murmur2;
 pub mod murmur3;
 pub mod outbox;
