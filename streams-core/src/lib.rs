@@ -3,16 +3,28 @@
 //! Outside `kafka/` nothing here knows a clock, a socket, a thread, async or librdkafka: the core is told things and
 //! answers with outputs and with effects for the shell to carry out.
 
+pub mod codec;
 pub mod error;
+pub mod fetch;
 pub mod headers;
+pub mod java_hash;
+pub mod membership;
+pub mod murmur2;
+pub mod murmur3;
+pub mod outbox;
+mod packed_headers;
 pub mod processor;
 pub mod record;
+pub mod runtime;
 pub mod serde;
 pub mod stores;
+mod task;
 pub mod topics;
 pub mod topology;
+pub mod windowed;
 
 pub use error::{BoxError, Error, ProcessResult};
 pub use headers::{Header, Headers};
 pub use record::{Change, Record, TaskId, TopicPartition};
 pub use serde::{DefaultSerde, Serde, SerdeError, SharedSerde};
+pub use windowed::{Window, Windowed};

@@ -10,7 +10,7 @@ use super::{ErrorContext, ErrorHandlers, PunctuationQueue, PunctuationType, Punc
 use super::punctuation::Callback;
 use crate::error::{Error, ProcessResult};
 use crate::fetch::PartitionBatch;
-use crate::murmur2::partition_for;
+use crate::murmur2::partition_for_key;
 use crate::outbox::{ANY_PARTITION, Outbox, OutboxMark};
 use crate::topics::Topics;
 use crate::{Headers, TaskId, TopicPartition};
@@ -199,7 +199,7 @@ impl TaskContext {
     /// When the record is larger than Kafka can carry.
     pub fn emit<'h>(&mut self, topic: &str, timestamp_ms: i64, key: Option<&[u8]>, value: Option<&[u8]>, headers: impl IntoIterator<Item = (&'h str, Option<&'h [u8]>)>) -> ProcessResult {
         let partition = match (key, self.topics.partitions(topic)) {
-            (Some(key), Some(count)) => partition_for(key, count),
+            (Some(key), Some(count)) => partition_for_key(key, count),
             _ => ANY_PARTITION,
         };
         self.emit_to(topic, partition, timestamp_ms, key, value, headers)

@@ -115,7 +115,7 @@ pub struct LogAndFail;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LogAndContinue;
 
-fn log(context: &ErrorContext, what: &str, error: &dyn StdError, decision: Decision) {
+fn log(context: &ErrorContext, what: &str, error: &(dyn StdError + 'static), decision: Decision) {
     // No key, value or header content here: only where the record lies.
     tracing::warn!(
         topic = &*context.topic, partition = context.partition, offset = context.offset, task = %context.task,

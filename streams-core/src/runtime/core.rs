@@ -227,16 +227,16 @@ impl StreamThreadCore {
         let Some(owned) = self.partitions.get(&partition).filter(|owned| owned.incarnation == incarnation) else { return Ok(()) };
         let topic_partition = owned.topic_partition.clone();
         match error.kind {
-            FetchErrorKind::OutOfRange if self.settings.reset.is_some() => {
+            FetchErrorKind::OutOfRange { .. } if self.settings.reset.is_some() => {
                 tracing::warn!(%topic_partition, "the position is outside the log: starting again by auto.offset.reset");
                 self.reset_next.insert(topic_partition);
                 self.abort_and_rebuild();
                 Ok(())
             }
-            FetchErrorKind::OutOfRange => Err(Box::new(Error::Topics {
+            FetchErrorKind::OutOfRange { .. } => Err(Box::new(Error::Topics {
                 message: format!("the position in {topic_partition} is outside the log ({}): records were deleted before they were read; set auto.offset.reset to go on without them", error.message),
             })),
-            FetchErrorKind::Retriable => {
+            FetchErrorKind::Transport | FetchErrorKind::Other(_) => {
                 tracing::debug!(%topic_partition, error = %error, "fetching met an error; the client goes on by itself");
                 Ok(())
             }

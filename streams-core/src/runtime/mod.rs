@@ -10,9 +10,6 @@ mod settings;
 mod startup;
 mod step;
 
-#[cfg(test)]
-mod tests;
-
 pub use self::core::{CoreStatus, StreamThreadCore, TaskPhase, TaskStatus};
 pub use crate::task::CommittedOffset;
 pub use effect::{

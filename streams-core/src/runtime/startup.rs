@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use streams_state::{ChangelogFacts, StoreId, StoreMetadata, TaskState, Verdict, assess, disagreeing_inputs};
+use streams_state::{StateError, ChangelogFacts, StoreId, StoreMetadata, TaskState, Verdict, assess, disagreeing_inputs};
 
 use super::core::{Owned, Slot, StreamThreadCore};
 use super::effect::{Assignment, CallFailure, ChangelogRestore, Effect, FailureClass, Outcome, ResetTo, RestoreJob, Restored};
@@ -241,7 +241,7 @@ impl StreamThreadCore {
                 }
                 Ok(Some(state))
             }
-            Err(error) if error.is_busy() => Ok(None),
+            Err(StateError::TaskBusy { .. }) => Ok(None),
             Err(error) => Err(Error::state(id, error)),
         }
     }

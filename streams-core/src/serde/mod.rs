@@ -1,13 +1,31 @@
 //! Serdes: how keys and values become bytes. The byte form is a public contract, so a type names it in one line.
 
+mod change;
+mod json;
+mod list;
+mod option;
+mod primitives;
+#[cfg(test)]
+mod tests;
+mod windowed;
+
 use std::sync::Arc;
+
+pub use change::ChangeSerde;
+pub use json::Json;
+pub use list::List;
+pub use option::OptionSerde;
+pub use primitives::{Boolean, Bytes, Double, Float, Integer, Long, Short, Utf8, UuidText, Void};
+pub use windowed::{SessionWindowed, TimeWindowed};
 
 /// Why bytes could not be read, or a value not be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SerdeError {
     /// A null met a type that has none.
-    #[error("the {what} is null, but `{type_name}` cannot be null: read it as `Option<{type_name}>`, or let the deserialization handler skip it")]
+    #[error(
+        "the {what} is null, but `{type_name}` cannot be null: read it as `Option<{type_name}>`, or let the deserialization handler skip it"
+    )]
     Null {
         /// `key` or `value`, filled in by the caller where it is known.
         what: &'static str,
@@ -59,6 +77,12 @@ pub trait Serde<T>: Send + Sync + 'static {
     /// (Java: `WindowedStreamPartitioner`); the whole key otherwise.
     fn partition_bytes<'b>(&self, serialized: &'b [u8]) -> &'b [u8] {
         serialized
+    }
+
+    /// How many bytes an element of a list takes, if they are always as many. Lists of such elements are packed
+    /// (Java knows them by class: short, integer, long, float, double, UUID).
+    fn list_element_size(&self) -> Option<usize> {
+        None
     }
 }
 

@@ -1,10 +1,8 @@
 //! How a typed key lies in the task's bytes and in the changelog, per kind of store.
 
-use std::sync::Arc;
-
 use streams_state::{StateError, StoreId, TaskState};
 
-use crate::serde::{Serde, SerdeError, SharedSerde};
+use crate::serde::{SerdeError, SharedSerde};
 use crate::windowed::{Window, Windowed};
 
 /// The bytes of a kind of store.
@@ -132,9 +130,4 @@ impl<K: 'static> Layout for WindowLayout<K> {
     fn changelog_suffix(&self) -> &'static [u8] {
         &[0; 4]
     }
-}
-
-/// A value's serde that stores nulls nowhere: absence is the store's business.
-pub(crate) fn value_bytes<V>(serde: &Arc<dyn Serde<V>>, topic: &str, value: &V, out: &mut Vec<u8>) -> Result<bool, SerdeError> {
-    serde.serialize(topic, value, out)
 }

@@ -3,7 +3,7 @@
 use streams_state::{EpochMetadata, StoreMetadata, TaskState};
 
 use super::Task;
-use crate::codec::offset_metadata::OffsetMetadata;
+use crate::codec::CommitMetadata;
 use crate::error::{Error, ProcessResult};
 use crate::TopicPartition;
 
@@ -38,7 +38,10 @@ impl Task {
         let operator_times: Vec<(String, i64)> = self.cx.operator_times().map(|(key, time)| (key.to_owned(), time)).collect();
         let mut offsets = Vec::new();
         for queue in &self.queues {
-            let metadata = OffsetMetadata { partition_time_ms: queue.partition_time_ms, processor_times: operator_times.iter().cloned().collect() };
+            let metadata = CommitMetadata {
+                partition_time_ms: (queue.partition_time_ms >= 0).then_some(queue.partition_time_ms),
+                entries: operator_times.iter().map(|(key, time)| (key.as_str().into(), *time)).collect(),
+            };
             let offset = CommittedOffset {
                 topic_partition: queue.topic_partition.clone(),
                 offset: queue.position(),
@@ -57,9 +60,9 @@ impl Task {
     pub(crate) fn apply(&mut self, epoch: &TaskEpoch, now_ms: i64, acked: &dyn Fn(u32) -> Option<i64>) -> ProcessResult {
         let state = &mut self.cx.state;
         let stores = self.changelogs.iter().filter_map(|(store, slot)| {
-            let before = state.store_metadata(*store).cloned().unwrap_or_default();
+            let changelog_topic_id = state.store_metadata(*store).and_then(|before| before.changelog_topic_id);
             let position = acked(*slot)? + 1;
-            Some((*store, StoreMetadata { position, own_commit: true, applied_at_ms: now_ms, ..before }))
+            Some((*store, StoreMetadata { changelog_topic_id, position, own_commit: true, applied_at_ms: now_ms }))
         });
         let metadata = EpochMetadata {
             stores: stores.collect(),

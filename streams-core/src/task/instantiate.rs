@@ -9,7 +9,7 @@ use streams_state::{StoreId, TaskState};
 use super::choice::IdleClock;
 use super::queue::PartitionQueue;
 use super::{Task, TaskLimits};
-use crate::codec::offset_metadata::OffsetMetadata;
+use crate::codec::CommitMetadata;
 use crate::error::{Error, ProcessResult};
 use crate::fetch::PartitionId;
 use crate::processor::{AnyNode, BuiltGraph, ErrorHandlers, NodeBuilder, SourceNode, TaskContext};
@@ -75,10 +75,14 @@ fn committed_times(inputs: &[TaskInput]) -> ProcessResult<(Vec<i64>, BTreeMap<St
     let mut operator_times: BTreeMap<String, i64> = BTreeMap::new();
     for input in inputs {
         let text = input.committed.as_ref().map_or("", |(_, metadata)| metadata);
-        let metadata = OffsetMetadata::decode(text);
-        partition_times.push(metadata.partition_time_ms);
-        for (key, time) in metadata.processor_times {
-            let known = operator_times.entry(key).or_insert(time);
+        let metadata = CommitMetadata::decode(text).unwrap_or_else(|error| {
+            // As Java: metadata of an unknown version means that the times are unknown, not that the task can't start.
+            tracing::warn!(topic_partition = %input.topic_partition, %error, "offset-commit metadata can't be read; partition time and operator times start anew");
+            CommitMetadata::default()
+        });
+        partition_times.push(metadata.partition_time_ms.unwrap_or(-1));
+        for (key, time) in metadata.entries {
+            let known = operator_times.entry(key.to_string()).or_insert(time);
             *known = time.max(*known);
         }
     }

@@ -17,7 +17,8 @@ use crate::{Headers, TaskId};
 use choice::{IdleClock, Readiness, smallest_head};
 use queue::PartitionQueue;
 
-pub(crate) use epoch::{CommittedOffset, TaskEpoch};
+pub use epoch::CommittedOffset;
+pub(crate) use epoch::TaskEpoch;
 pub(crate) use instantiate::{TaskInput, TaskSeed};
 
 /// How a task waits and buffers.

@@ -2,6 +2,8 @@
 
 mod error;
 mod model;
+mod plan;
+pub use plan::{SubtopologyPlan, TopologyPlan};
 
 pub use error::TopologyError;
 pub use model::{

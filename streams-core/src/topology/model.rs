@@ -116,3 +116,8 @@ pub struct Topology {
     /// The most characters of base64 that the operators' clocks may need in one offset commit.
     pub(crate) operator_clock_keys: Vec<Arc<str>>,
 }
+
+impl Topology {
+    pub fn nodes(&self) -> &[NodeDefinition] { &self.nodes }
+    pub fn store(&self, name: &str) -> Option<&StoreDefinition> { self.stores.get(name) }
+}

@@ -1,0 +1,91 @@
+//! What stores a task has.
+
+use crate::error::StateError;
+
+/// One store of a task: its name, its layout, and whether it survives the process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoreSpec {
+    /// The store's name; also its column family's name.
+    pub name: String,
+    /// Layout of its keys.
+    pub kind: StoreKind,
+    /// `true`: RocksDB; `false`: memory, restored from the beginning of its changelog at each start.
+    pub persistent: bool,
+}
+
+/// Layout of a store's keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StoreKind {
+    /// Plain keys.
+    KeyValue,
+    /// Rows of (key, window start, sequence number), kept in time buckets that are dropped as a whole.
+    Window {
+        /// How long a row is kept after its window's start, in milliseconds of event time. Only a note for the caller:
+        /// the store drops nothing by itself.
+        retention_ms: i64,
+        /// Width of a bucket in milliseconds. Used when the store is created; a store on disk keeps the width it was
+        /// created with.
+        segment_interval_ms: i64,
+        /// Rows of equal key and start are kept apart by a sequence number (join windows).
+        retain_duplicates: bool,
+    },
+}
+
+impl StoreKind {
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Self::KeyValue => "key-value",
+            Self::Window { .. } => "window",
+        }
+    }
+}
+
+impl StoreSpec {
+    /// A persistent key-value store.
+    #[must_use]
+    pub fn key_value(name: impl Into<String>) -> Self {
+        Self { name: name.into(), kind: StoreKind::KeyValue, persistent: true }
+    }
+
+    /// A persistent window store with the default bucket width of Kafka Streams: `max(retention / 2, 60 s)`
+    /// (`Stores.defaultSegmentInterval`). Times are milliseconds.
+    #[must_use]
+    pub fn window(name: impl Into<String>, retention_ms: i64, retain_duplicates: bool) -> Self {
+        let segment_interval_ms = (retention_ms / 2).max(60_000);
+        let kind = StoreKind::Window { retention_ms, segment_interval_ms, retain_duplicates };
+        Self { name: name.into(), kind, persistent: true }
+    }
+
+    /// The same store in memory.
+    #[must_use]
+    pub fn in_memory(mut self) -> Self {
+        self.persistent = false;
+        self
+    }
+
+    pub(crate) fn check(&self) -> Result<(), StateError> {
+        let invalid = |reason: &str| StateError::InvalidSpec { store: self.name.clone(), reason: reason.to_owned() };
+        if self.name.is_empty() {
+            return Err(invalid("a store needs a name"));
+        }
+        match self.kind {
+            StoreKind::Window { segment_interval_ms, .. } if segment_interval_ms < 1 => {
+                Err(invalid("the segment interval of a window store must be at least 1 ms"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Number of a store in its task, in the order of the specs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StoreId(pub(crate) u32);
+
+impl StoreId {
+    /// Position of the store's spec in the list that the task was opened with.
+    #[must_use]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}

@@ -1,0 +1,150 @@
+//! Restoring a store from its changelog, straight into the base.
+
+use std::borrow::Cow;
+
+use super::TaskState;
+use crate::codec::metadata::MetadataRow;
+use crate::codec::window_key::WindowKey;
+use crate::error::StateError;
+use crate::metadata::StoreMetadata;
+use crate::overlay::Change;
+use crate::snapshot::Place;
+use crate::spec::{StoreId, StoreKind};
+use crate::window::WindowLayout;
+
+impl TaskState {
+    /// Applies changelog records (key as on the topic, value or deletion), in the order of their offsets, and the
+    /// position behind them, in one batch.
+    ///
+    /// # Errors
+    /// Unknown store, a window key that is none, writes of an epoch over the store, or the storage could not be
+    /// written; then nothing of the batch was.
+    pub fn restore<'r>(
+        &mut self,
+        id: StoreId,
+        records: impl IntoIterator<Item = (&'r [u8], Option<&'r [u8]>)>,
+        metadata: StoreMetadata,
+    ) -> Result<(), StateError> {
+        self.check_idle(id)?;
+        let (spec, place) = self.shape.store(id)?;
+        let layout = match spec.kind {
+            StoreKind::KeyValue => None,
+            StoreKind::Window { .. } => Some(self.shape.window(id)?),
+        };
+        match (place, &self.database) {
+            (Place::Durable(family), Some(database)) => {
+                let mut batch = database.batch();
+                for (key, value) in records {
+                    let key = local_key(layout, &spec.name, key)?;
+                    database.add(&mut batch, *family, change_of(&key, value));
+                }
+                database.add_row(&mut batch, &MetadataRow::Store(&spec.name, metadata));
+                database.write(batch)?;
+            }
+            _ => {
+                let mut rows = Vec::new();
+                for (key, value) in records {
+                    rows.push((local_key(layout, &spec.name, key)?, value));
+                }
+                self.change_memory(*place, |store| {
+                    rows.iter().for_each(|(key, value)| store.change(change_of(key, *value)));
+                });
+            }
+        }
+        self.metadata.set_store(id, Some(metadata));
+        Ok(())
+    }
+
+    /// Begins a restore from zero: in one batch the store is marked and emptied, and its position forgotten. Until
+    /// [`TaskState::finish_full_restore`] every start that finds the mark begins from an empty store again (rule 2.9).
+    ///
+    /// # Errors
+    /// Unknown store, writes of an epoch over it, or the storage could not be written.
+    pub fn begin_full_restore(&mut self, id: StoreId) -> Result<(), StateError> {
+        self.check_idle(id)?;
+        let (spec, place) = self.shape.store(id)?;
+        if let (Place::Durable(family), Some(database)) = (place, &self.database) {
+            let mut batch = database.batch();
+            database.add_row(&mut batch, &MetadataRow::FromZero(&spec.name));
+            database.remove_row(&mut batch, &MetadataRow::Store(&spec.name, NO_METADATA));
+            database.clear(&mut batch, *family)?;
+            database.write(batch)?;
+            database.reclaim(*family);
+        }
+        self.change_memory(*place, crate::memory::MemoryStore::clear);
+        self.metadata.set_store(id, None);
+        let store = self.store_mut(id)?;
+        store.from_zero = true;
+        store.expired_below = 0;
+        Ok(())
+    }
+
+    /// Ends a restore from zero: the position is stored and the mark removed, in one batch.
+    ///
+    /// # Errors
+    /// No restore from zero was begun, or the storage could not be written.
+    pub fn finish_full_restore(&mut self, id: StoreId, metadata: StoreMetadata) -> Result<(), StateError> {
+        if !self.store(id)?.from_zero {
+            return Err(self.out_of_order("finish of a full restore that was not begun"));
+        }
+        let (spec, place) = self.shape.store(id)?;
+        if let (Place::Durable(_), Some(database)) = (place, &self.database) {
+            let mut batch = database.batch();
+            database.add_row(&mut batch, &MetadataRow::Store(&spec.name, metadata));
+            database.remove_row(&mut batch, &MetadataRow::FromZero(&spec.name));
+            database.write(batch)?;
+        }
+        self.metadata.set_store(id, Some(metadata));
+        self.store_mut(id)?.from_zero = false;
+        Ok(())
+    }
+
+    /// True between the two calls above.
+    ///
+    /// # Errors
+    /// Unknown store.
+    pub fn is_restoring_from_zero(&self, id: StoreId) -> Result<bool, StateError> {
+        Ok(self.store(id)?.from_zero)
+    }
+
+    fn change_memory(&self, place: Place, change: impl FnOnce(&mut crate::memory::MemoryStore)) {
+        if let Place::Memory(number) = place {
+            self.published.write(|committed| {
+                if let Some(store) = committed.stores.get_mut(number) {
+                    change(store);
+                }
+            });
+        }
+    }
+
+    fn check_idle(&self, id: StoreId) -> Result<(), StateError> {
+        let store = self.store(id)?;
+        if store.overlay.is_dirty() || store.overlay.has_frozen() {
+            return Err(self.out_of_order("restore of a store that an epoch wrote to: apply or drop the epoch first"));
+        }
+        Ok(())
+    }
+}
+
+/// Only its key counts where a row is removed.
+const NO_METADATA: StoreMetadata =
+    StoreMetadata { changelog_topic_id: None, position: 0, own_commit: false, applied_at_ms: 0 };
+
+fn change_of<'a>(key: &'a [u8], value: Option<&'a [u8]>) -> Change<'a> {
+    value.map_or(Change::Delete(key), |value| Change::Put(key, value))
+}
+
+fn local_key<'k>(layout: Option<WindowLayout>, store: &str, key: &'k [u8]) -> Result<Cow<'k, [u8]>, StateError> {
+    let Some(layout) = layout else { return Ok(Cow::Borrowed(key)) };
+    match WindowKey::from_changelog_key(key) {
+        Some(row) if row.start_ms >= 0 => Ok(Cow::Owned(layout.local_key(&row))),
+        _ => {
+            let reason = format!(
+                "its changelog holds a key of {} bytes that is no window key (key, start, sequence number): \
+                 is the topic the right one?",
+                key.len()
+            );
+            Err(StateError::InvalidWindowKey { store: store.to_owned(), reason })
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! `cargo xtask nightly`: what is too long for every change.
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+use crate::cargo::Metadata;
+use crate::progress::{self, Stage};
+use crate::{lint, setup, test};
+
+/// Runs all long stages, or those named; `--list` lists them.
+pub(crate) fn command(args: &[String]) -> Result<ExitCode> {
+    let metadata = Metadata::read()?;
+    let mut stages = stages(&metadata)?;
+    if args == ["--list"] {
+        stages.iter().for_each(|stage| println!("{}", stage.name));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(unknown) = args
+        .iter()
+        .find(|name| !stages.iter().any(|stage| stage.name == **name))
+    {
+        bail!("there is no nightly stage `{unknown}`; `cargo xtask nightly --list` lists them");
+    }
+    if !args.is_empty() {
+        stages.retain(|stage| args.contains(&stage.name));
+    }
+    setup::ensure(setup::Needs::Everything)?;
+    progress::run("nightly", &stages, &metadata.target_dir(), progress::OnFailure::GoOn)
+}
+
+/// The long stages. To add one, add it here: it is then listed, named in errors, and its features are compared.
+pub(crate) fn stages(metadata: &Metadata) -> Result<Vec<Stage>> {
+    let many_cases = test::core_tests().env("PROPTEST_CASES", "20000");
+    let mut stages = vec![Stage::cargo("properties", many_cases)];
+    // 200 kills instead of the 20 of every change.
+    let crash = test::test_binary("crash", metadata)?;
+    if let [call] = crash.calls() {
+        stages.push(Stage::cargo(
+            "crash-loop",
+            call.clone().env("STREAMS_CRASH_ROUNDS", "200"),
+        ));
+    }
+    stages.push(lint::deny::advisories());
+    Ok(stages)
+}
