@@ -28,6 +28,11 @@ impl Topics {
         self.partitions.get(topic).copied()
     }
 
+    /// All topics with their partition counts.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, i32)> {
+        self.partitions.iter().map(|(topic, count)| (&**topic, *count))
+    }
+
     /// The full name of an internal topic: `<application.id>-<name>`.
     #[must_use]
     pub fn internal(&self, name: &str) -> String {

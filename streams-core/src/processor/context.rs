@@ -12,6 +12,7 @@ use crate::error::{Error, ProcessResult};
 use crate::fetch::PartitionBatch;
 use crate::murmur2::partition_for_key;
 use crate::outbox::{ANY_PARTITION, Outbox, OutboxMark};
+use crate::stores::GlobalStores;
 use crate::topics::Topics;
 use crate::{Headers, TaskId, TopicPartition};
 
@@ -62,6 +63,7 @@ pub struct TaskContext {
     task: TaskId,
     handlers: Arc<ErrorHandlers>,
     topics: Arc<Topics>,
+    globals: Arc<GlobalStores>,
     clocks: Vec<OperatorClock>,
     committed_times: BTreeMap<String, i64>,
     pub(crate) now_ms: i64,
@@ -76,11 +78,12 @@ pub struct TaskContext {
 }
 
 impl TaskContext {
-    pub(crate) fn new(task: TaskId, handlers: Arc<ErrorHandlers>, topics: Arc<Topics>, state: TaskState, now_ms: i64) -> Self {
+    pub(crate) fn new(task: TaskId, handlers: Arc<ErrorHandlers>, topics: Arc<Topics>, globals: Arc<GlobalStores>, state: TaskState, now_ms: i64) -> Self {
         TaskContext {
             task,
             handlers,
             topics,
+            globals,
             clocks: Vec::new(),
             committed_times: BTreeMap::new(),
             now_ms,
@@ -234,6 +237,12 @@ impl TaskContext {
     #[must_use]
     pub fn topics(&self) -> &Arc<Topics> {
         &self.topics
+    }
+
+    /// The global stores.
+    #[must_use]
+    pub fn globals(&self) -> &GlobalStores {
+        &self.globals
     }
 
     /// A place to cut the outbox back to.

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use super::TaskContext;
 use crate::error::ProcessResult;
 use crate::fetch::FetchedRecord;
-use crate::stores::TaskStores;
+use crate::serde::SharedSerde;
+use crate::stores::{GlobalStore, TaskStores};
 use crate::topology::TopologyError;
 use crate::{Record, TopicPartition};
 
@@ -216,6 +217,19 @@ impl<'a> NodeBuilder<'a> {
             store: store.to_owned(),
             wanted: std::any::type_name::<S>(),
         })
+    }
+
+    /// A global key-value store, to look up rows by typed keys.
+    ///
+    /// # Errors
+    /// When there is no global store of this name.
+    pub fn global_store<K: 'static, V: 'static>(&self, store: &str, key: SharedSerde<K>, value: SharedSerde<V>) -> Result<GlobalStore<K, V>, TopologyError> {
+        let reader = self.cx.globals().reader(store).cloned().ok_or_else(|| TopologyError::Unknown {
+            node: self.name.to_string(),
+            what: "global store",
+            name: store.to_owned(),
+        })?;
+        Ok(GlobalStore::new(store.into(), reader, key, value))
     }
 
     /// The names of the stores that the node is connected to.

@@ -154,7 +154,8 @@ impl StreamThreadCore {
     fn note_purgeable(&mut self) {
         let Some(closed) = &self.closed else { return };
         for offset in closed.tasks.iter().flat_map(|(_, task)| &task.offsets) {
-            if self.plan.is_repartition_topic(&offset.topic_partition.topic) {
+            let repartition = self.plan.subtopologies.iter().any(|sub| sub.reads_repartition(&offset.topic_partition.topic));
+            if repartition {
                 self.purgeable.insert(offset.topic_partition.clone(), offset.offset);
             }
         }

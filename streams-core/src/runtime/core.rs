@@ -13,7 +13,7 @@ use crate::error::{Error, ProcessResult};
 use crate::fetch::{FetchErrorKind, Fetched, PartitionId};
 use crate::outbox::Outbox;
 use crate::processor::{ErrorHandlers, TaskCounters};
-use crate::stores::CacheBudget;
+use crate::stores::{CacheBudget, GlobalStores};
 use crate::task::{Task, TaskEpoch, TaskInput};
 use crate::topics::Topics;
 use crate::topology::{Topology, TopologyPlan};
@@ -58,6 +58,7 @@ pub struct StreamThreadCore {
     pub(super) plan: Arc<TopologyPlan>,
     pub(super) topics: Arc<Topics>,
     pub(super) handlers: Arc<ErrorHandlers>,
+    pub(super) globals: Arc<GlobalStores>,
     pub(super) opener: Box<dyn StateOpener>,
     pub(super) budget: Rc<CacheBudget>,
     pub(super) tasks: BTreeMap<TaskId, Slot>,
@@ -151,7 +152,7 @@ impl StreamThreadCore {
     /// A core without tasks.
     #[must_use]
     pub fn new(parts: CoreParts, now_ms: i64) -> Self {
-        let CoreParts { settings, topology, plan, topics, handlers, opener } = parts;
+        let CoreParts { settings, topology, plan, topics, handlers, globals, opener } = parts;
         StreamThreadCore {
             budget: CacheBudget::new(settings.cache_bytes),
             settings,
@@ -159,6 +160,7 @@ impl StreamThreadCore {
             plan,
             topics,
             handlers,
+            globals,
             opener,
             tasks: BTreeMap::new(),
             partitions: BTreeMap::new(),

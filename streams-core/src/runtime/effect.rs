@@ -54,6 +54,8 @@ pub struct ChangelogRestore {
     pub to: i64,
     /// Whether the store is emptied first and marked until it is done.
     pub from_zero: bool,
+    /// Whether the record's timestamp is stored in front of the value.
+    pub timestamped: bool,
     /// What the store's metadata is once it is done, with the position reached filled in.
     pub metadata: StoreMetadata,
 }

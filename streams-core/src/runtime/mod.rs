@@ -4,6 +4,7 @@
 mod commit;
 mod core;
 mod effect;
+mod global;
 mod membership;
 mod recovery;
 mod settings;
@@ -15,4 +16,5 @@ pub use crate::task::CommittedOffset;
 pub use effect::{
     Assignment, CallFailure, ChangelogRestore, Effect, FailureClass, GroupIdentity, Outcome, Reports, ResetTo, RestoreJob, Restored,
 };
+pub use global::{GlobalCore, GlobalState};
 pub use settings::{CoreParts, RuntimeSettings, StateOpener};

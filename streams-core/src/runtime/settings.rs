@@ -7,6 +7,7 @@ use streams_state::{StateError, StoreSpec, TaskState};
 use super::ResetTo;
 use crate::TaskId;
 use crate::processor::ErrorHandlers;
+use crate::stores::GlobalStores;
 use crate::topics::Topics;
 use crate::topology::{Topology, TopologyPlan};
 
@@ -82,6 +83,8 @@ pub struct CoreParts {
     pub topics: Arc<Topics>,
     /// The application's handlers.
     pub handlers: Arc<ErrorHandlers>,
+    /// The global stores, to be read.
+    pub globals: Arc<GlobalStores>,
     /// Opens tasks' state.
     pub opener: Box<dyn StateOpener>,
 }

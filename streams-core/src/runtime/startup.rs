@@ -11,7 +11,7 @@ use super::step::Step;
 use crate::error::{Error, ProcessResult};
 use crate::fetch::PartitionId;
 use crate::task::{Task, TaskInput, TaskLimits, TaskSeed};
-use crate::topology::{AutoOffsetReset, SubtopologyPlan};
+use crate::topology::{AutoOffsetReset, NodeKind, SubtopologyPlan};
 use crate::{TaskId, TopicPartition};
 
 /// A start offset that is not known yet.
@@ -105,7 +105,7 @@ impl StreamThreadCore {
     /// The input partitions of a task: its partition of every source topic that has so many.
     fn input_partitions(&self, task: TaskId) -> ProcessResult<Vec<TopicPartition>> {
         let mut partitions = Vec::new();
-        for topic in &self.subtopology(task)?.source_topics {
+        for topic in self.subtopology(task)?.source_topics.keys() {
             let count = self.topics.partitions(topic).ok_or_else(|| {
                 Box::new(Error::Topics { message: format!("source topic {topic} of task {task} does not exist: create it") })
             })?;
@@ -147,14 +147,14 @@ impl StreamThreadCore {
             let Slot::Starting { inputs, .. } = slot else { continue };
             for input in inputs.iter().filter(|input| input.start_offset == UNRESOLVED) {
                 let topic = &input.topic_partition.topic;
-                let reset = match self.plan.reset_of(topic) {
+                let reset = match self.reset_of(topic) {
                     AutoOffsetReset::Configured => self.settings.reset,
                     AutoOffsetReset::Earliest => Some(ResetTo::Earliest),
                     AutoOffsetReset::Latest => Some(ResetTo::Latest),
                     AutoOffsetReset::None => None,
                 };
                 // Repartition topics always start at their beginning: what lies there was written by this application.
-                let reset = if self.plan.is_repartition_topic(topic) { Some(ResetTo::Earliest) } else { reset };
+                let reset = if self.is_repartition_topic(topic) { Some(ResetTo::Earliest) } else { reset };
                 let reset = reset.ok_or_else(|| Box::new(Error::Topics {
                     message: format!("{} has no committed offset and auto.offset.reset is none: set it to earliest or latest, or set the group's offset", input.topic_partition),
                 }))?;
@@ -162,6 +162,18 @@ impl StreamThreadCore {
             }
         }
         Ok(Effect::ResolveReset { partitions })
+    }
+
+    fn reset_of(&self, topic: &str) -> AutoOffsetReset {
+        let node = self.plan.subtopologies.iter().find_map(|subtopology| subtopology.source_topics.get(topic));
+        match node.and_then(|node| self.topology.nodes().get(*node)).map(|node| &node.kind) {
+            Some(NodeKind::Source { reset, .. }) => *reset,
+            _ => AutoOffsetReset::Configured,
+        }
+    }
+
+    pub(super) fn is_repartition_topic(&self, topic: &str) -> bool {
+        self.plan.subtopologies.iter().any(|subtopology| subtopology.reads_repartition(topic))
     }
 
     fn starts_known(&mut self, offsets: &[(TopicPartition, i64)]) {
@@ -179,8 +191,8 @@ impl StreamThreadCore {
         let mut partitions = Vec::new();
         for (id, slot) in &self.tasks {
             if matches!(slot, Slot::Starting { .. }) {
-                for (_, topic) in &self.subtopology(*id)?.changelog_topics {
-                    partitions.push(TopicPartition::new(&**topic, id.partition));
+                for changelog in &self.subtopology(*id)?.changelogs {
+                    partitions.push(TopicPartition::new(&*changelog.topic.name, id.partition));
                 }
             }
         }
@@ -212,13 +224,16 @@ impl StreamThreadCore {
         };
         check_inputs(id, &state, &inputs)?;
         let mut changelogs = Vec::new();
-        for (store, topic) in &self.subtopology(id)?.changelog_topics {
-            let topic_partition = TopicPartition::new(&**topic, id.partition);
+        for changelog in &self.subtopology(id)?.changelogs {
+            let store = &changelog.store;
+            let topic_partition = TopicPartition::new(&*changelog.topic.name, id.partition);
             let mut facts = *facts.get(&topic_partition).ok_or_else(|| Error::bug(format!("no answer for {topic_partition}")))?;
             let source = inputs.iter().find(|input| input.topic_partition == topic_partition);
             facts.source_topic_committed = source.map(|input| input.committed.as_ref().map_or(facts.log_start, |(offset, _)| *offset));
             let store_id = state.store_id(store).ok_or_else(|| Error::bug(format!("store {store} is not in the state of task {id}")))?;
+            let timestamped = self.topology.store(store).is_none_or(|store| store.factory.is_timestamped());
             if let Some(restore) = judge(id, &mut state, store_id, store, topic_partition, &facts, now_ms)? {
+                let restore = ChangelogRestore { timestamped, ..restore };
                 changelogs.push(restore);
             }
         }
@@ -304,6 +319,7 @@ impl StreamThreadCore {
             budget: std::rc::Rc::clone(&self.budget),
             handlers: std::sync::Arc::clone(&self.handlers),
             topics: std::sync::Arc::clone(&self.topics),
+            globals: std::sync::Arc::clone(&self.globals),
             limits,
             now_ms,
             schedules,
@@ -362,5 +378,5 @@ fn judge(id: TaskId, state: &mut TaskState, store: StoreId, name: &str, topic_pa
         }
         return Ok(None);
     }
-    Ok(Some(ChangelogRestore { store, name: name.to_owned(), topic_partition, from, to, from_zero, metadata: metadata(to) }))
+    Ok(Some(ChangelogRestore { store, name: name.to_owned(), topic_partition, from, to, from_zero, timestamped: true, metadata: metadata(to) }))
 }

@@ -131,6 +131,11 @@ pub struct StoreBuilder {
 pub trait StoreFactory: Send + Sync {
     /// Makes the store.
     fn build(&self, builder: StoreBuilder) -> Rc<dyn ManagedStore>;
+
+    /// Whether stored values carry their event time in front, which a restore takes from the changelog record.
+    fn is_timestamped(&self) -> bool {
+        true
+    }
 }
 
 #[derive(Clone)]

@@ -3,11 +3,13 @@
 
 mod cache;
 mod flush;
+mod global;
 mod layout;
 mod managed;
 mod read;
 mod typed;
 
+pub use global::{GlobalStore, GlobalStores};
 pub use layout::{KeyValueLayout, Layout, WindowLayout};
 pub use managed::{
     CacheBudget, Changelog, FlushListener, ManagedStore, StoreBuilder, StoreFactory, TaskStores, ValueAndTimestamp,

@@ -13,9 +13,9 @@ use crate::codec::CommitMetadata;
 use crate::error::{Error, ProcessResult};
 use crate::fetch::PartitionId;
 use crate::processor::{AnyNode, BuiltGraph, ErrorHandlers, NodeBuilder, SourceNode, TaskContext};
-use crate::stores::{CacheBudget, Changelog, StoreBuilder, TaskStores};
+use crate::stores::{GlobalStores, CacheBudget, Changelog, StoreBuilder, TaskStores};
 use crate::topics::Topics;
-use crate::topology::{NodeDefinition, NodeKind, SinkTopic, SourceTopic, SubtopologyPlan, Topology};
+use crate::topology::{NodeDefinition, NodeKind, SubtopologyPlan, Topology};
 use crate::{TaskId, TopicPartition};
 
 /// An input partition of a task, as the start-up found it.
@@ -41,6 +41,7 @@ pub(crate) struct TaskSeed<'a> {
     pub(crate) budget: Rc<CacheBudget>,
     pub(crate) handlers: Arc<ErrorHandlers>,
     pub(crate) topics: Arc<Topics>,
+    pub(crate) globals: Arc<GlobalStores>,
     pub(crate) limits: TaskLimits,
     pub(crate) now_ms: i64,
     /// Wall-clock schedules as of the last commit, when the nodes are made anew after an abort.
@@ -50,15 +51,15 @@ pub(crate) struct TaskSeed<'a> {
 impl Task {
     /// Makes the stores and nodes and runs the processors' `init`.
     pub(crate) fn new(seed: TaskSeed<'_>) -> ProcessResult<Task> {
-        let TaskSeed { id, topology, plan, state, inputs, first_slot, budget, handlers, topics, limits, now_ms, schedules } = seed;
-        let mut cx = TaskContext::new(id, handlers, Arc::clone(&topics), state, now_ms);
+        let TaskSeed { id, topology, plan, state, inputs, first_slot, budget, handlers, topics, globals, limits, now_ms, schedules } = seed;
+        let mut cx = TaskContext::new(id, handlers, topics, globals, state, now_ms);
         let (partition_times, operator_times) = committed_times(&inputs)?;
         cx.set_committed_times(operator_times);
         cx.stream_time_ms = partition_times.iter().copied().max().unwrap_or(-1);
         let (stores, changelogs) = make_stores(topology, plan, &mut cx, first_slot, &budget)?;
         let mut graph = BuiltGraph::default();
         let sources = make_nodes(topology, plan, &stores, &mut cx, &mut graph)?;
-        let queues = make_queues(topology, plan, &topics, inputs, &partition_times)?;
+        let queues = make_queues(topology, plan, inputs, &partition_times)?;
         let close_hooks = graph.close;
         for init in graph.init {
             init(&mut cx)?;
@@ -139,18 +140,14 @@ fn make_nodes(topology: &Topology, plan: &SubtopologyPlan, stores: &TaskStores, 
     Ok(sources)
 }
 
-fn make_queues(topology: &Topology, plan: &SubtopologyPlan, topics: &Topics, inputs: Vec<TaskInput>, partition_times: &[i64]) -> ProcessResult<Vec<PartitionQueue>> {
-    let nodes = plan.nodes.iter().filter_map(|at| topology.nodes().get(*at));
-    let sources: Vec<Vec<String>> = nodes
-        .filter_map(|node| match &node.kind {
-            NodeKind::Source { topics: names, .. } => Some(names.iter().map(|topic| full_name(topics, topic)).collect()),
-            _ => None,
-        })
-        .collect();
+fn make_queues(topology: &Topology, plan: &SubtopologyPlan, inputs: Vec<TaskInput>, partition_times: &[i64]) -> ProcessResult<Vec<PartitionQueue>> {
+    let is_source = |at: &&usize| matches!(topology.nodes().get(**at).map(|node| &node.kind), Some(NodeKind::Source { .. }));
+    let sources: Vec<usize> = plan.nodes.iter().filter(is_source).copied().collect();
     let mut queues = Vec::new();
     for (input, time) in inputs.into_iter().zip(partition_times) {
         let topic = &*input.topic_partition.topic;
-        let source = sources.iter().position(|names| names.iter().any(|name| name == topic));
+        let node = plan.source_topics.get(topic);
+        let source = node.and_then(|node| sources.iter().position(|source| source == node));
         let source = source.ok_or_else(|| Error::bug(format!("no source reads {topic}")))?;
         let mut queue = PartitionQueue::new(input.topic_partition, input.id, source, input.start_offset);
         queue.partition_time_ms = *time;
@@ -158,20 +155,4 @@ fn make_queues(topology: &Topology, plan: &SubtopologyPlan, topics: &Topics, inp
         queues.push(queue);
     }
     Ok(queues)
-}
-
-/// A topic's full name.
-pub(crate) fn full_name(topics: &Topics, topic: &SourceTopic) -> String {
-    if topic.internal { topics.internal(&topic.name) } else { topic.name.to_string() }
-}
-
-/// The full names of the fixed topics that a sub-topology writes.
-pub(crate) fn sink_topics(topology: &Topology, plan: &SubtopologyPlan, topics: &Topics) -> Vec<String> {
-    let nodes = plan.nodes.iter().filter_map(|at| topology.nodes().get(*at));
-    nodes
-        .filter_map(|node| match &node.kind {
-            NodeKind::Sink { topic: SinkTopic::Static(topic), .. } => Some(full_name(topics, topic)),
-            _ => None,
-        })
-        .collect()
 }

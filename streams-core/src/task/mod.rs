@@ -203,6 +203,11 @@ impl Task {
         self.queues.iter().filter(move |queue| queue.buffered() > limit).map(|queue| queue.id)
     }
 
+    /// Where it stands in its inputs.
+    pub(crate) fn positions(&self) -> impl Iterator<Item = (&crate::TopicPartition, i64)> {
+        self.queues.iter().map(|queue| (&queue.topic_partition, queue.position()))
+    }
+
     /// Records that wait in its queues.
     pub(crate) fn buffered(&self) -> usize {
         self.queues.iter().map(PartitionQueue::buffered).sum()

@@ -1,0 +1,136 @@
+//! One partition's log in memory, with transactions: records, markers, last stable offset.
+
+use std::collections::BTreeMap;
+
+use crate::Headers;
+
+/// A record as it lies in a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogRecord {
+    /// Its offset.
+    pub offset: i64,
+    /// Event time, milliseconds since the Unix epoch.
+    pub timestamp_ms: i64,
+    /// The key; `None` is null.
+    pub key: Option<Vec<u8>>,
+    /// The value; `None` is null.
+    pub value: Option<Vec<u8>>,
+    /// The headers.
+    pub headers: Headers,
+}
+
+#[derive(Clone, Debug)]
+enum Entry {
+    Record(LogRecord, Option<u64>),
+    Marker,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Open,
+    Committed,
+    Aborted,
+}
+
+/// A partition's log. Offsets begin at 0 and markers take one each, as on a broker.
+#[derive(Clone, Debug, Default)]
+pub struct Log {
+    entries: Vec<Entry>,
+    fates: BTreeMap<u64, (Fate, i64)>,
+    start: i64,
+}
+
+impl Log {
+    /// The end of the log: the offset that the next entry gets.
+    #[must_use]
+    pub fn high_watermark(&self) -> i64 {
+        i64::try_from(self.entries.len()).unwrap_or(i64::MAX)
+    }
+
+    /// The first offset that can be read.
+    #[must_use]
+    pub fn log_start(&self) -> i64 {
+        self.start
+    }
+
+    /// Forgets everything below `offset`, as `DeleteRecords` does.
+    pub fn delete_before(&mut self, offset: i64) {
+        self.start = self.start.max(offset.min(self.high_watermark()));
+    }
+
+    /// The first offset of the oldest open transaction, or the end.
+    #[must_use]
+    pub fn last_stable_offset(&self) -> i64 {
+        let open = self.fates.values().filter(|(fate, _)| *fate == Fate::Open);
+        open.map(|(_, first)| *first).min().unwrap_or_else(|| self.high_watermark())
+    }
+
+    /// Appends a record, under a transaction if there is one; answers its offset.
+    pub fn append(&mut self, mut record: LogRecord, transaction: Option<u64>) -> i64 {
+        let offset = self.high_watermark();
+        record.offset = offset;
+        self.entries.push(Entry::Record(record, transaction));
+        if let Some(transaction) = transaction {
+            self.fates.entry(transaction).or_insert((Fate::Open, offset));
+        }
+        offset
+    }
+
+    /// Ends a transaction; a log that it did not touch gets no marker.
+    pub fn end(&mut self, transaction: u64, committed: bool) {
+        if let Some((fate @ Fate::Open, _)) = self.fates.get_mut(&transaction) {
+            *fate = if committed { Fate::Committed } else { Fate::Aborted };
+            self.entries.push(Entry::Marker);
+        }
+    }
+
+    /// Up to `max` committed records from `from` on, and the position behind what was looked at: past markers and
+    /// aborted records, never past the last stable offset.
+    #[must_use]
+    pub fn read_committed(&self, from: i64, max: usize) -> (Vec<LogRecord>, i64) {
+        let mut records = Vec::new();
+        let mut position = from.max(self.start);
+        let end = self.last_stable_offset();
+        while position < end && records.len() < max {
+            let Some(entry) = usize::try_from(position).ok().and_then(|at| self.entries.get(at)) else { break };
+            if let Entry::Record(record, transaction) = entry {
+                let fate = transaction.and_then(|transaction| self.fates.get(&transaction));
+                if fate.is_none_or(|(fate, _)| *fate == Fate::Committed) {
+                    records.push(record.clone());
+                }
+            }
+            position += 1;
+        }
+        (records, position)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(value: &str) -> LogRecord {
+        LogRecord { offset: 0, timestamp_ms: 0, key: None, value: Some(value.as_bytes().to_vec()), headers: Headers::default() }
+    }
+
+    #[test]
+    fn an_open_transaction_holds_the_last_stable_offset() {
+        let mut log = Log::default();
+        log.append(record("a"), None);
+        log.append(record("b"), Some(1));
+        log.append(record("c"), None);
+        assert_eq!((log.last_stable_offset(), log.high_watermark()), (1, 3));
+        assert_eq!(log.read_committed(0, 10).0.len(), 1);
+        log.end(1, true);
+        let (records, position) = log.read_committed(0, 10);
+        assert_eq!((records.len(), position, log.high_watermark()), (3, 4, 4));
+    }
+
+    #[test]
+    fn aborted_records_are_passed_over_and_the_position_moves_past_their_marker() {
+        let mut log = Log::default();
+        log.append(record("a"), Some(1));
+        log.end(1, false);
+        assert_eq!(log.read_committed(0, 10), (Vec::new(), 2));
+    }
+}
