@@ -74,10 +74,56 @@ pub enum TopologyError {
         /// `topic: count, …`.
         counts: String,
     },
+    /// Source topics that do not exist.
+    #[error("topics that are read do not exist: {}: create them before the application starts", .topics.join(", "))]
+    MissingTopics {
+        /// All missing topics, by full name.
+        topics: Vec<String>,
+    },
+    /// An internal topic that is there already has another partition count than the topology needs.
+    #[error(
+        "internal topic `{topic}` has {actual} partitions, but the topology needs {needed}: the partition count of a topic \
+         that feeds it, or the one given to a repartition, has changed; take that back, or reset the application"
+    )]
+    PartitionCount {
+        /// The full name.
+        topic: String,
+        /// The count it has.
+        actual: i32,
+        /// The count it needs.
+        needed: i32,
+    },
+    /// A node's clocks, or those of all nodes of its sub-topology, do not fit into the metadata of an offset commit.
+    #[error(
+        "the operator clocks of the sub-topology of `{node}` need {characters} characters in the metadata of an offset \
+         commit, and brokers accept {limit}: shorten the names of its stores, or split it with a repartition"
+    )]
+    OperatorClocks {
+        /// The sub-topology's first node.
+        node: String,
+        /// Characters of base64 in the worst case.
+        characters: usize,
+        /// The most that is accepted.
+        limit: usize,
+    },
     /// Anything else, told in a sentence.
     #[error("{0}")]
     Invalid(String),
     /// Several findings.
     #[error("{} problems:\n{}", .0.len(), .0.iter().map(|e| format!("- {e}")).collect::<Vec<_>>().join("\n"))]
     Several(Vec<TopologyError>),
+}
+
+impl TopologyError {
+    /// No finding is success; one stands for itself; more are [`TopologyError::Several`].
+    ///
+    /// # Errors
+    /// When there is a finding.
+    pub(crate) fn all(mut findings: Vec<TopologyError>) -> Result<(), TopologyError> {
+        match findings.len() {
+            0 => Ok(()),
+            1 => findings.pop().map_or(Ok(()), Err),
+            _ => Err(TopologyError::Several(findings)),
+        }
+    }
 }

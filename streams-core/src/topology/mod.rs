@@ -1,9 +1,32 @@
 //! Topologies: nodes, stores and topics by name, before any task exists. Pure data; tasks are made from it.
+//!
+//! The way of a topology: it is written (`build`), checked (`validate`), parted into sub-topologies (`groups`), shown
+//! (`describe`), planned for an application (`plan`, with `topic_config` and `copartition`), and given partition counts
+//! once the cluster is known (`resolve`).
 
+mod build;
+mod clock_size;
+mod copartition;
+mod describe;
 mod error;
+mod groups;
 mod model;
+mod plan;
+mod resolve;
+mod topic_config;
+mod validate;
+
+#[cfg(test)]
+mod test_support;
+
+#[cfg(test)]
+mod golden_tests;
 
 pub use error::TopologyError;
 pub use model::{
-    AutoOffsetReset, ChangelogDefinition, NodeDefinition, NodeKind, SinkTopic, SourceTopic, StoreDefinition, Topology,
+    AutoOffsetReset, ChangelogDefinition, ChangelogKind, GlobalStoreDefinition, NodeDefinition, NodeKind, SinkTopic,
+    SourceTopic, StoreDefinition, Topology,
 };
+pub use plan::{ChangelogPlan, GlobalPlan, InternalTopic, SubtopologyPlan, TopologyPlan};
+pub use resolve::ResolvedTopics;
+pub use topic_config::InternalTopicDefaults;

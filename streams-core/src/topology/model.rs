@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use streams_state::StoreSpec;
+use streams_state::{StoreKind, StoreSpec};
 
+use super::TopologyError;
 use crate::processor::{NodeFactory, SourceFactory};
 use crate::stores::StoreFactory;
 
@@ -29,6 +30,20 @@ pub struct SourceTopic {
     pub name: Arc<str>,
     /// Whether it is an internal (repartition) topic.
     pub internal: bool,
+}
+
+impl SourceTopic {
+    /// A topic that others make and own.
+    #[must_use]
+    pub fn external(name: &str) -> Self {
+        SourceTopic { name: name.into(), internal: false }
+    }
+
+    /// A repartition topic of this application, named without the application id.
+    #[must_use]
+    pub fn internal(name: &str) -> Self {
+        SourceTopic { name: name.into(), internal: true }
+    }
 }
 
 /// Where a sink writes.
@@ -79,14 +94,75 @@ pub struct NodeDefinition {
     pub kind: NodeKind,
 }
 
+/// What a changelog topic has to keep; its topic configs follow from it.
+///
+/// Java counterparts: `UnwindowedChangelogTopicConfig`, `WindowedChangelogTopicConfig`, `VersionedChangelogTopicConfig`,
+/// and the forced policy of `StreamJoinedStoreFactory`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangelogKind {
+    /// The last value of each key, without an end: `compact`. Key-value stores, suppress and grace buffers, the shared
+    /// store of left and outer stream joins, subscriptions of foreign-key joins.
+    KeyValue,
+    /// `compact,delete`: window and session stores.
+    Windowed {
+        /// The store's retention in milliseconds of event time.
+        retention_ms: i64,
+    },
+    /// `delete` only: the window stores of stream-stream joins, whose keys are never written twice.
+    JoinWindow {
+        /// The store's retention (`before + after + grace`) in milliseconds of event time.
+        retention_ms: i64,
+    },
+    /// `compact` with a lag: versioned key-value stores, whose older versions must survive compaction.
+    Versioned {
+        /// The store's history retention in milliseconds of event time.
+        history_retention_ms: i64,
+    },
+}
+
 /// A store's changelog topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangelogDefinition {
+    /// What the topic has to keep.
+    pub kind: ChangelogKind,
     /// The source topic that serves as the changelog (optimization `reuse.ktable.source.topics`), else an internal
     /// topic `<application.id>-<store>-changelog` is used.
     pub source_topic: Option<Arc<str>>,
-    /// Topic configs of the internal topic, by key.
+    /// Topic configs given for this store, by key; they win over everything else. Java: `withLoggingEnabled(map)`.
     pub configs: BTreeMap<String, String>,
+}
+
+impl ChangelogDefinition {
+    /// An internal changelog topic with the configs of its kind.
+    #[must_use]
+    pub fn new(kind: ChangelogKind) -> Self {
+        ChangelogDefinition { kind, source_topic: None, configs: BTreeMap::new() }
+    }
+
+    /// The changelog that fits a store's layout: `compact` for plain keys, `compact,delete` for windows, `delete` for
+    /// windows that keep duplicates. A versioned store says so itself: [`ChangelogKind::Versioned`].
+    #[must_use]
+    pub fn of(spec: &StoreSpec) -> Self {
+        Self::new(match spec.kind {
+            StoreKind::Window { retention_ms, retain_duplicates: true, .. } => ChangelogKind::JoinWindow { retention_ms },
+            StoreKind::Window { retention_ms, .. } => ChangelogKind::Windowed { retention_ms },
+            _ => ChangelogKind::KeyValue,
+        })
+    }
+
+    /// Adds topic configs for this store, which win over everything else.
+    #[must_use]
+    pub fn with_configs(mut self, configs: BTreeMap<String, String>) -> Self {
+        self.configs = configs;
+        self
+    }
+
+    /// Uses a source topic as the changelog: no topic is created, and changes are not written a second time.
+    #[must_use]
+    pub fn in_source_topic(mut self, topic: &str) -> Self {
+        self.source_topic = Some(topic.into());
+        self
+    }
 }
 
 /// A store of a topology.
@@ -102,17 +178,44 @@ pub struct StoreDefinition {
     pub global: bool,
 }
 
+/// A store that every instance has in full, with the two nodes that fill it. Java: `Topology.addGlobalStore`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GlobalStoreDefinition {
+    /// The store.
+    pub store: Arc<str>,
+    /// The node that reads the topic.
+    pub source: Arc<str>,
+    /// The node that writes the store.
+    pub processor: Arc<str>,
+    /// The topic.
+    pub topic: Arc<str>,
+}
+
 /// A graph of sources, processors, sinks and stores. Java counterpart: `Topology` with `InternalTopologyBuilder`.
+///
+/// Nodes are kept in the order in which they were written: sub-topology numbers and [`describe`](Self::describe) depend
+/// on it. Nothing fails while it is written; [`validate`](Self::validate) reports all findings at once.
 #[derive(Clone, Default)]
 pub struct Topology {
     /// The nodes in the order in which they were written.
     pub(crate) nodes: Vec<NodeDefinition>,
-    /// The stores by name.
+    /// The stores by name, global ones among them.
     pub(crate) stores: BTreeMap<Arc<str>, StoreDefinition>,
+    /// The global stores in the order in which they were added.
+    pub(crate) global_stores: Vec<GlobalStoreDefinition>,
     /// Groups of topics (undecorated names) that must have equal partition counts, in the order of registration.
     pub(crate) copartition_groups: Vec<Vec<SourceTopic>>,
     /// Internal (repartition) topics by undecorated name, with their wanted partition count.
     pub(crate) repartition_topics: BTreeMap<Arc<str>, Option<i32>>,
-    /// The most characters of base64 that the operators' clocks may need in one offset commit.
-    pub(crate) operator_clock_keys: Vec<Arc<str>>,
+    /// Keys of operator clocks in the offset-commit metadata, with the node that owns each.
+    pub(crate) operator_clocks: Vec<OperatorClock>,
+    /// What was found wrong while the topology was written.
+    pub(crate) problems: Vec<TopologyError>,
+}
+
+/// An operator clock that a node keeps in the offset-commit metadata.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OperatorClock {
+    pub(crate) node: Arc<str>,
+    pub(crate) key: Arc<str>,
 }
