@@ -15,7 +15,6 @@ mod plan;
 mod resolve;
 mod topic_config;
 mod validate;
-mod wire;
 
 #[cfg(test)]
 mod test_support;

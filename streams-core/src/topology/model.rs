@@ -24,7 +24,7 @@ pub enum AutoOffsetReset {
 }
 
 /// A topic that a source reads.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceTopic {
     /// The name, without the application id for internal topics.
     pub name: Arc<str>,
