@@ -106,9 +106,14 @@ pub enum StopReason {
 impl std::fmt::Display for StopReason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::TopicRecreated => f.write_str("the changelog topic was deleted and made again since this state was written"),
+            Self::TopicRecreated => {
+                f.write_str("the changelog topic was deleted and made again since this state was written")
+            }
             Self::PositionBeyondEnd { position, end } => {
-                write!(f, "the state has applied the changelog up to offset {position}, but the log ends at {end}")
+                write!(
+                    f,
+                    "the state has applied the changelog up to offset {position}, but the log ends at {end}"
+                )
             }
         }
     }
@@ -123,19 +128,30 @@ impl std::fmt::Display for StopReason {
 #[must_use]
 pub fn assess(metadata: Option<&StoreMetadata>, log: &ChangelogFacts, now_ms: i64) -> Verdict {
     // A source topic is its own changelog only up to what was processed (rule 2.3).
-    let to = log.source_topic_committed.map_or(log.high_watermark, |committed| committed.min(log.high_watermark));
+    let to = log
+        .source_topic_committed
+        .map_or(log.high_watermark, |committed| committed.min(log.high_watermark));
     let Some(metadata) = metadata else {
         let from = log.log_start;
-        return Verdict::FullRestore { reason: RestoreReason::NoPosition, from, to: to.max(from) };
+        return Verdict::FullRestore {
+            reason: RestoreReason::NoPosition,
+            from,
+            to: to.max(from),
+        };
     };
     if let (Some(known), Some(found)) = (metadata.changelog_topic_id, log.topic_id) {
         if known != found {
-            return Verdict::Stop { reason: StopReason::TopicRecreated };
+            return Verdict::Stop {
+                reason: StopReason::TopicRecreated,
+            };
         }
     }
     let position = metadata.position;
     if position > log.high_watermark {
-        let reason = StopReason::PositionBeyondEnd { position, end: log.high_watermark };
+        let reason = StopReason::PositionBeyondEnd {
+            position,
+            end: log.high_watermark,
+        };
         return Verdict::Stop { reason };
     }
     // The one entry at the position is our own transaction's marker (rule 2.1).
@@ -144,9 +160,16 @@ pub fn assess(metadata: Option<&StoreMetadata>, log: &ChangelogFacts, now_ms: i6
         return Verdict::Current;
     }
     if position < log.log_start && log.cleanup != Cleanup::Compact {
-        return Verdict::KeepRowsFrom { from: log.log_start, to: to.max(log.log_start) };
+        return Verdict::KeepRowsFrom {
+            from: log.log_start,
+            to: to.max(log.log_start),
+        };
     }
-    let full = |reason| Verdict::FullRestore { reason, from: log.log_start, to: to.max(log.log_start) };
+    let full = |reason| Verdict::FullRestore {
+        reason,
+        from: log.log_start,
+        to: to.max(log.log_start),
+    };
     if position < log.log_start {
         return full(RestoreReason::CompactedAway);
     }
@@ -173,10 +196,21 @@ pub struct InputDisagreement {
 
 impl std::fmt::Display for InputDisagreement {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { topic, partition, in_state, .. } = self;
+        let Self {
+            topic,
+            partition,
+            in_state,
+            ..
+        } = self;
         match self.committed {
-            Some(committed) => write!(f, "{topic}-{partition}: the state contains the input up to {in_state}, committed is {committed}"),
-            None => write!(f, "{topic}-{partition}: the state contains the input up to {in_state}, nothing is committed"),
+            Some(committed) => write!(
+                f,
+                "{topic}-{partition}: the state contains the input up to {in_state}, committed is {committed}"
+            ),
+            None => write!(
+                f,
+                "{topic}-{partition}: the state contains the input up to {in_state}, nothing is committed"
+            ),
         }
     }
 }
@@ -194,10 +228,17 @@ pub fn disagreeing_inputs(
 ) -> Vec<InputDisagreement> {
     let mut found = Vec::new();
     for ((topic, partition), in_state) in in_state {
-        let Some(committed) = committed.get(&(topic.clone(), *partition)) else { continue };
+        let Some(committed) = committed.get(&(topic.clone(), *partition)) else {
+            continue;
+        };
         if committed.is_none_or(|committed| committed < *in_state) {
             let (topic, committed) = (topic.clone(), *committed);
-            found.push(InputDisagreement { topic, partition: *partition, in_state: *in_state, committed });
+            found.push(InputDisagreement {
+                topic,
+                partition: *partition,
+                in_state: *in_state,
+                committed,
+            });
         }
     }
     found
@@ -212,7 +253,12 @@ mod tests {
     const NOW: i64 = 1_700_000_000_000;
 
     fn at(position: i64, own_commit: bool) -> StoreMetadata {
-        StoreMetadata { changelog_topic_id: Some([1; 16]), position, own_commit, applied_at_ms: NOW - 1_000 }
+        StoreMetadata {
+            changelog_topic_id: Some([1; 16]),
+            position,
+            own_commit,
+            applied_at_ms: NOW - 1_000,
+        }
     }
 
     fn log(log_start: i64, high_watermark: i64, cleanup: Cleanup) -> ChangelogFacts {
@@ -228,24 +274,42 @@ mod tests {
 
     #[test]
     fn rule_2_1_the_end_at_the_position_is_current() {
-        assert_eq!(assess(Some(&at(10, false)), &log(0, 10, Cleanup::Compact), NOW), Verdict::Current);
+        assert_eq!(
+            assess(Some(&at(10, false)), &log(0, 10, Cleanup::Compact), NOW),
+            Verdict::Current
+        );
     }
 
     #[test]
     fn rule_2_1_our_own_marker_behind_the_position_is_current() {
-        assert_eq!(assess(Some(&at(10, true)), &log(0, 11, Cleanup::Compact), NOW), Verdict::Current);
-        assert_eq!(assess(Some(&at(10, true)), &log(0, 12, Cleanup::Compact), NOW), Verdict::Tail { from: 10, to: 12 });
+        assert_eq!(
+            assess(Some(&at(10, true)), &log(0, 11, Cleanup::Compact), NOW),
+            Verdict::Current
+        );
+        assert_eq!(
+            assess(Some(&at(10, true)), &log(0, 12, Cleanup::Compact), NOW),
+            Verdict::Tail { from: 10, to: 12 }
+        );
     }
 
     #[test]
     fn rule_2_1_without_the_flag_the_entry_at_the_position_may_be_a_record() {
-        assert_eq!(assess(Some(&at(0, false)), &log(0, 1, Cleanup::Compact), NOW), Verdict::Tail { from: 0, to: 1 });
+        assert_eq!(
+            assess(Some(&at(0, false)), &log(0, 1, Cleanup::Compact), NOW),
+            Verdict::Tail { from: 0, to: 1 }
+        );
     }
 
     #[test]
     fn rule_2_3_a_source_topic_is_restored_to_the_committed_offset_only() {
-        let facts = |committed| ChangelogFacts { source_topic_committed: Some(committed), ..log(0, 100, Cleanup::Compact) };
-        assert_eq!(assess(Some(&at(40, false)), &facts(60), NOW), Verdict::Tail { from: 40, to: 60 });
+        let facts = |committed| ChangelogFacts {
+            source_topic_committed: Some(committed),
+            ..log(0, 100, Cleanup::Compact)
+        };
+        assert_eq!(
+            assess(Some(&at(40, false)), &facts(60), NOW),
+            Verdict::Tail { from: 40, to: 60 }
+        );
         assert_eq!(assess(Some(&at(60, false)), &facts(60), NOW), Verdict::Current);
         assert_eq!(
             assess(Some(&at(60, true)), &facts(61), NOW),
@@ -254,14 +318,21 @@ mod tests {
         );
         assert_eq!(
             assess(None, &facts(0), NOW),
-            Verdict::FullRestore { reason: RestoreReason::NoPosition, from: 0, to: 0 }
+            Verdict::FullRestore {
+                reason: RestoreReason::NoPosition,
+                from: 0,
+                to: 0
+            }
         );
     }
 
     #[test]
     fn rule_2_4a_a_trimmed_delete_policy_changelog_keeps_the_rows() {
         for cleanup in [Cleanup::Delete, Cleanup::CompactDelete] {
-            let old = StoreMetadata { applied_at_ms: NOW - 30 * DAY, ..at(10, false) };
+            let old = StoreMetadata {
+                applied_at_ms: NOW - 30 * DAY,
+                ..at(10, false)
+            };
             assert_eq!(
                 assess(Some(&old), &log(50, 80, cleanup), NOW),
                 Verdict::KeepRowsFrom { from: 50, to: 80 },
@@ -272,29 +343,48 @@ mod tests {
 
     #[test]
     fn rule_2_4a_an_idle_delete_policy_changelog_that_was_emptied_is_current_or_kept() {
-        assert_eq!(assess(Some(&at(10, true)), &log(11, 11, Cleanup::Delete), NOW), Verdict::Current);
+        assert_eq!(
+            assess(Some(&at(10, true)), &log(11, 11, Cleanup::Delete), NOW),
+            Verdict::Current
+        );
         let others = assess(Some(&at(10, false)), &log(12, 12, Cleanup::Delete), NOW);
         assert_eq!(others, Verdict::KeepRowsFrom { from: 12, to: 12 });
     }
 
     #[test]
     fn rule_2_4b_an_old_store_that_is_not_current_is_restored_from_zero() {
-        let old = StoreMetadata { applied_at_ms: NOW - DAY / 2 - 1, ..at(10, false) };
-        let full = Verdict::FullRestore { reason: RestoreReason::DeletionsMayBeGone, from: 0, to: 20 };
+        let old = StoreMetadata {
+            applied_at_ms: NOW - DAY / 2 - 1,
+            ..at(10, false)
+        };
+        let full = Verdict::FullRestore {
+            reason: RestoreReason::DeletionsMayBeGone,
+            from: 0,
+            to: 20,
+        };
         assert_eq!(assess(Some(&old), &log(0, 20, Cleanup::Compact), NOW), full);
         assert_eq!(assess(Some(&old), &log(0, 20, Cleanup::CompactDelete), NOW), full);
-        assert_eq!(assess(Some(&old), &log(0, 20, Cleanup::Delete), NOW), Verdict::Tail { from: 10, to: 20 });
+        assert_eq!(
+            assess(Some(&old), &log(0, 20, Cleanup::Delete), NOW),
+            Verdict::Tail { from: 10, to: 20 }
+        );
     }
 
     #[test]
     fn rule_2_4b_an_old_store_that_is_current_stays() {
-        let old = StoreMetadata { applied_at_ms: NOW - 30 * DAY, ..at(10, true) };
+        let old = StoreMetadata {
+            applied_at_ms: NOW - 30 * DAY,
+            ..at(10, true)
+        };
         assert_eq!(assess(Some(&old), &log(0, 11, Cleanup::Compact), NOW), Verdict::Current);
     }
 
     #[test]
     fn rule_2_4b_a_trimmed_changelog_keeps_rows_that_no_record_could_bring_back() {
-        let old = StoreMetadata { applied_at_ms: NOW - 30 * DAY, ..at(10, false) };
+        let old = StoreMetadata {
+            applied_at_ms: NOW - 30 * DAY,
+            ..at(10, false)
+        };
         assert_eq!(
             assess(Some(&old), &log(5, 20, Cleanup::CompactDelete), NOW),
             Verdict::Tail { from: 10, to: 20 }
@@ -304,28 +394,51 @@ mod tests {
     #[test]
     fn rule_2_4_a_compacted_changelog_that_begins_above_the_position_is_restored_from_zero() {
         let verdict = assess(Some(&at(10, false)), &log(11, 20, Cleanup::Compact), NOW);
-        assert_eq!(verdict, Verdict::FullRestore { reason: RestoreReason::CompactedAway, from: 11, to: 20 });
+        assert_eq!(
+            verdict,
+            Verdict::FullRestore {
+                reason: RestoreReason::CompactedAway,
+                from: 11,
+                to: 20
+            }
+        );
     }
 
     #[test]
     fn rule_2_4c_a_recreated_topic_stops() {
-        let facts = ChangelogFacts { topic_id: Some([2; 16]), ..log(0, 10, Cleanup::Compact) };
-        let stop = Verdict::Stop { reason: StopReason::TopicRecreated };
+        let facts = ChangelogFacts {
+            topic_id: Some([2; 16]),
+            ..log(0, 10, Cleanup::Compact)
+        };
+        let stop = Verdict::Stop {
+            reason: StopReason::TopicRecreated,
+        };
         assert_eq!(assess(Some(&at(10, false)), &facts, NOW), stop);
-        let unknown = ChangelogFacts { topic_id: None, ..facts };
+        let unknown = ChangelogFacts {
+            topic_id: None,
+            ..facts
+        };
         assert_eq!(assess(Some(&at(10, false)), &unknown, NOW), Verdict::Current);
     }
 
     #[test]
     fn rule_2_4d_a_position_beyond_the_end_stops() {
-        let stop = Verdict::Stop { reason: StopReason::PositionBeyondEnd { position: 11, end: 10 } };
+        let stop = Verdict::Stop {
+            reason: StopReason::PositionBeyondEnd { position: 11, end: 10 },
+        };
         assert_eq!(assess(Some(&at(11, false)), &log(0, 10, Cleanup::Compact), NOW), stop);
     }
 
     #[test]
     fn a_clock_that_went_back_is_no_reason_to_restore() {
-        let future = StoreMetadata { applied_at_ms: NOW + DAY, ..at(10, false) };
-        assert_eq!(assess(Some(&future), &log(0, 20, Cleanup::Compact), NOW), Verdict::Tail { from: 10, to: 20 });
+        let future = StoreMetadata {
+            applied_at_ms: NOW + DAY,
+            ..at(10, false)
+        };
+        assert_eq!(
+            assess(Some(&future), &log(0, 20, Cleanup::Compact), NOW),
+            Verdict::Tail { from: 10, to: 20 }
+        );
     }
 
     #[test]
@@ -341,7 +454,10 @@ mod tests {
     #[test]
     fn rule_2_5_a_higher_committed_offset_is_normal() {
         let input = ("in".to_owned(), 0);
-        let found = disagreeing_inputs(&BTreeMap::from([(input.clone(), 10)]), &BTreeMap::from([(input, Some(11))]));
+        let found = disagreeing_inputs(
+            &BTreeMap::from([(input.clone(), 10)]),
+            &BTreeMap::from([(input, Some(11))]),
+        );
         assert_eq!(found, []);
     }
 }

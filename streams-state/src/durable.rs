@@ -69,12 +69,7 @@ mod absent {
     }
 
     impl DatabaseSnapshot {
-        pub(crate) fn get(
-            &self,
-            _: usize,
-            _: &[u8],
-            _: &mut dyn FnMut(Option<&[u8]>),
-        ) -> Result<(), StateError> {
+        pub(crate) fn get(&self, _: usize, _: &[u8], _: &mut dyn FnMut(Option<&[u8]>)) -> Result<(), StateError> {
             match self.0 {}
         }
 

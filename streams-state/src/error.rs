@@ -90,12 +90,25 @@ pub enum StateError {
         source: BoxError,
     },
     /// The storage engine failed: close the task, open it again, replay the tail (rule 1.10).
-    #[error("storage of task {task} failed to {action}: {source}; close and reopen the task, then replay the changelog's tail")]
+    #[error(
+        "storage of task {task} failed to {action}: {source}; close and reopen the task, then replay the changelog's tail"
+    )]
     Storage {
         /// The task.
         task: String,
         /// What was tried.
         action: &'static str,
+        /// The cause.
+        #[source]
+        source: BoxError,
+    },
+    /// The storage engine found damaged data: stop this task; the next opening puts its files aside and it is restored.
+    #[error("state of task {task} in {} is damaged: {source}; the next start puts it aside and restores it", path.display())]
+    Corrupt {
+        /// The task.
+        task: String,
+        /// The task's directory.
+        path: PathBuf,
         /// The cause.
         #[source]
         source: BoxError,
@@ -119,7 +132,9 @@ pub enum StateError {
         store: String,
     },
     /// The store is of another kind than the call or the files need.
-    #[error("store {store} of task {task} is a {found} store, not a {wanted} store: rename the store, or remove its state")]
+    #[error(
+        "store {store} of task {task} is a {found} store, not a {wanted} store: rename the store, or remove its state"
+    )]
     WrongKind {
         /// The task.
         task: String,
@@ -167,13 +182,19 @@ impl StateError {
     pub(crate) fn io(action: &'static str, path: &Path, source: std::io::Error) -> Self {
         let path = path.to_path_buf();
         match source.kind() {
-            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
-                Self::DiskFull { path, source: source.into() }
-            }
-            std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
-                Self::Permission { path, source: source.into() }
-            }
-            _ => Self::Io { action, path, source: source.into() },
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => Self::DiskFull {
+                path,
+                source: source.into(),
+            },
+            std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => Self::Permission {
+                path,
+                source: source.into(),
+            },
+            _ => Self::Io {
+                action,
+                path,
+                source: source.into(),
+            },
         }
     }
 

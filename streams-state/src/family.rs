@@ -25,7 +25,10 @@ impl Published {
             committed.stores.push(MemoryStore::new());
             committed.stores.len() - 1
         });
-        MemoryFamily { published: self.clone(), number }
+        MemoryFamily {
+            published: self.clone(),
+            number,
+        }
     }
 
     pub(crate) fn read<R>(&self, read: impl FnOnce(&Committed) -> R) -> R {
@@ -46,7 +49,8 @@ pub(crate) struct MemoryFamily {
 
 impl MemoryFamily {
     fn with<R>(&self, read: impl FnOnce(&MemoryStore) -> R) -> Option<R> {
-        self.published.read(|committed| committed.stores.get(self.number).map(read))
+        self.published
+            .read(|committed| committed.stores.get(self.number).map(read))
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -78,7 +82,9 @@ impl CommittedStore for Family {
         match self {
             Self::Memory(family) => {
                 let cursor = family.with(|store| store.cursor_of(range, direction));
-                Ok(Box::new(cursor.unwrap_or_else(|| MemoryStore::new().cursor_of(range, direction))))
+                Ok(Box::new(
+                    cursor.unwrap_or_else(|| MemoryStore::new().cursor_of(range, direction)),
+                ))
             }
             #[cfg(feature = "rocksdb")]
             Self::Rocks(family) => family.cursor(range, direction),
@@ -87,10 +93,12 @@ impl CommittedStore for Family {
 
     fn write(&mut self, changes: &mut dyn FnMut(&mut dyn FnMut(Change<'_>))) -> Result<(), StateError> {
         match self {
-            Self::Memory(family) => family.published.write(|committed| match committed.stores.get_mut(family.number) {
-                Some(store) => store.write(changes),
-                None => Ok(()),
-            }),
+            Self::Memory(family) => family
+                .published
+                .write(|committed| match committed.stores.get_mut(family.number) {
+                    Some(store) => store.write(changes),
+                    None => Ok(()),
+                }),
             #[cfg(feature = "rocksdb")]
             Self::Rocks(family) => family.write(changes),
         }

@@ -24,6 +24,7 @@
 //! ```
 
 mod assess;
+mod budget;
 pub mod codec;
 mod directory;
 mod durable;
@@ -33,6 +34,8 @@ mod memory;
 mod metadata;
 pub mod overlay;
 mod range;
+#[cfg(feature = "rocksdb")]
+mod rocks;
 mod snapshot;
 mod spec;
 mod store;
@@ -42,13 +45,15 @@ mod window;
 pub use assess::{
     ChangelogFacts, Cleanup, InputDisagreement, RestoreReason, StopReason, Verdict, assess, disagreeing_inputs,
 };
+pub use budget::{MemoryBudget, MemorySource, OVERLAY_COPIES};
+pub use directory::{IdentityOrigin, ProcessIdentity, StateDirectory, StateDirectoryConfig, TaskDirectory};
 pub use error::{BoxError, StateError};
 pub use memory::MemoryStore;
 pub use metadata::{EpochMetadata, StoreMetadata};
 pub use overlay::Overlay;
 pub use range::{Cursor, Direction, KeyRange, LayerRow, RangeIter};
 pub use snapshot::{StateReader, StateSnapshot};
-pub use spec::{StoreId, StoreKind, StoreSpec};
+pub use spec::{PROPERTY_NAMES, StoreId, StoreKind, StoreSpec};
 pub use store::{KeyValueStore, KeyValueStoreExt, WindowStore, WindowStoreExt};
 pub use task::{StoreView, TaskState};
 pub use window::{WindowIter, WindowLayout, WindowRow, Windowed};

@@ -67,7 +67,9 @@ impl MemoryStore {
 
     /// The last leaf whose first key is not above `key`.
     fn leaf_of(&self, key: &[u8]) -> usize {
-        let after = self.leaves.partition_point(|leaf| leaf.first().is_some_and(|(first, _)| **first <= *key));
+        let after = self
+            .leaves
+            .partition_point(|leaf| leaf.first().is_some_and(|(first, _)| **first <= *key));
         after.saturating_sub(1)
     }
 
@@ -104,7 +106,9 @@ impl MemoryStore {
     fn remove(&mut self, key: &[u8]) {
         let number = self.leaf_of(key);
         let Some(leaf) = self.leaves.get(number) else { return };
-        let Ok(at) = leaf.binary_search_by(|(other, _)| (**other).cmp(key)) else { return };
+        let Ok(at) = leaf.binary_search_by(|(other, _)| (**other).cmp(key)) else {
+            return;
+        };
         let leaves = Arc::make_mut(&mut self.leaves);
         self.rows -= 1;
         if let Some(leaf) = leaves.get_mut(number) {
@@ -130,8 +134,12 @@ impl MemoryStore {
     }
 
     pub(crate) fn cursor_of(&self, range: &KeyRange, direction: Direction) -> MemoryCursor {
-        let mut cursor =
-            MemoryCursor { leaves: Arc::clone(&self.leaves), range: range.clone(), direction, place: None };
+        let mut cursor = MemoryCursor {
+            leaves: Arc::clone(&self.leaves),
+            range: range.clone(),
+            direction,
+            place: None,
+        };
         cursor.place = match direction {
             Direction::Forward => cursor.at_or_above(&range.from),
             Direction::Reverse => cursor.last_of_range(),
@@ -193,8 +201,13 @@ pub(crate) struct MemoryCursor {
 
 impl MemoryCursor {
     fn at_or_above(&self, key: &[u8]) -> Option<(usize, usize)> {
-        let number = self.leaves.partition_point(|leaf| leaf.last().is_some_and(|(last, _)| **last < *key));
-        let at = self.leaves.get(number).map_or(0, |leaf| leaf.partition_point(|(other, _)| **other < *key));
+        let number = self
+            .leaves
+            .partition_point(|leaf| leaf.last().is_some_and(|(last, _)| **last < *key));
+        let at = self
+            .leaves
+            .get(number)
+            .map_or(0, |leaf| leaf.partition_point(|(other, _)| **other < *key));
         Some((number, at))
     }
 
@@ -230,7 +243,10 @@ impl MemoryCursor {
 impl Cursor for MemoryCursor {
     fn current(&self) -> Option<LayerRow<'_>> {
         let (key, value) = self.row(self.place)?;
-        self.range.contains(key).then_some(LayerRow { key, value: Some(value) })
+        self.range.contains(key).then_some(LayerRow {
+            key,
+            value: Some(value),
+        })
     }
 
     fn advance(&mut self) -> Result<(), StateError> {
@@ -247,7 +263,11 @@ impl Cursor for MemoryCursor {
             Direction::Reverse if self.range.until.as_deref().is_some_and(|until| key >= until) => self.last_of_range(),
             Direction::Reverse => {
                 let found = self.at_or_above(key);
-                if self.row(found).is_some_and(|(other, _)| **other == *key) { found } else { self.before(found) }
+                if self.row(found).is_some_and(|(other, _)| **other == *key) {
+                    found
+                } else {
+                    self.before(found)
+                }
             }
         };
         Ok(())
@@ -268,12 +288,18 @@ mod tests {
         }
         let snapshot = store.clone();
         for n in 0..1_000_u32 {
-            store.put(&n.to_be_bytes(), (n % 2 == 0).then_some(b"new".as_slice())).unwrap();
+            store
+                .put(&n.to_be_bytes(), (n % 2 == 0).then_some(b"new".as_slice()))
+                .unwrap();
         }
         assert_eq!(store.len(), 500);
         assert_eq!(snapshot.len(), 1_000);
         assert_eq!(snapshot.get_vec(&7_u32.to_be_bytes()).unwrap(), Some(b"old".to_vec()));
-        let values = snapshot.clone().all(Direction::Forward).unwrap().map(|row| row.unwrap().1);
+        let values = snapshot
+            .clone()
+            .all(Direction::Forward)
+            .unwrap()
+            .map(|row| row.unwrap().1);
         assert!(values.into_iter().all(|value| *value == *b"old"));
     }
 

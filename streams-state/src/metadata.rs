@@ -44,7 +44,10 @@ pub(crate) struct TaskMetadata {
 
 impl TaskMetadata {
     pub(crate) fn empty(stores: usize) -> Self {
-        Self { stores: vec![None; stores], ..Self::default() }
+        Self {
+            stores: vec![None; stores],
+            ..Self::default()
+        }
     }
 
     /// Takes over what an epoch brought.

@@ -26,7 +26,10 @@ impl KeyRange {
     /// Every key.
     #[must_use]
     pub fn all() -> Self {
-        Self { from: Vec::new(), until: None }
+        Self {
+            from: Vec::new(),
+            until: None,
+        }
     }
 
     /// From bounds. An inverted range is empty, not an error.
@@ -48,7 +51,10 @@ impl KeyRange {
     /// All keys that begin with `prefix`.
     #[must_use]
     pub fn prefix(prefix: &[u8]) -> Self {
-        Self { from: prefix.to_vec(), until: prefix_end(prefix) }
+        Self {
+            from: prefix.to_vec(),
+            until: prefix_end(prefix),
+        }
     }
 
     /// True when no key can be inside.
@@ -137,7 +143,12 @@ impl RangeIter {
     /// Merges layers, the newest first; all of them must have the direction `direction`.
     #[must_use]
     pub fn merge(layers: Vec<Box<dyn Cursor>>, direction: Direction) -> Self {
-        Self { layers, direction, handed_out: None, failed: false }
+        Self {
+            layers,
+            direction,
+            handed_out: None,
+            failed: false,
+        }
     }
 
     /// The next row, lent until the next call.
@@ -228,7 +239,10 @@ impl RangeIter {
 
 impl std::fmt::Debug for RangeIter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RangeIter").field("layers", &self.layers.len()).field("direction", &self.direction).finish()
+        f.debug_struct("RangeIter")
+            .field("layers", &self.layers.len())
+            .field("direction", &self.direction)
+            .finish()
     }
 }
 
@@ -239,7 +253,9 @@ impl Iterator for RangeIter {
         if self.failed {
             return None;
         }
-        let result = self.next_row().map(|row| row.map(|(key, value)| (key.into(), value.into())));
+        let result = self
+            .next_row()
+            .map(|row| row.map(|(key, value)| (key.into(), value.into())));
         self.failed = result.is_err();
         result.transpose()
     }

@@ -16,6 +16,7 @@ use crate::window::{WindowIter, WindowLayout, WindowSlice};
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Place {
     Memory(usize),
+    #[cfg_attr(not(feature = "rocksdb"), allow(dead_code))]
     Durable(usize),
 }
 
@@ -28,7 +29,10 @@ pub(crate) struct Shape {
 
 impl Shape {
     pub(crate) fn store(&self, id: StoreId) -> Result<&(StoreSpec, Place), StateError> {
-        let unknown = || StateError::UnknownStore { task: self.task.clone(), store: id.index().to_string() };
+        let unknown = || StateError::UnknownStore {
+            task: self.task.clone(),
+            store: id.index().to_string(),
+        };
         self.stores.get(id.index()).ok_or_else(unknown)
     }
 
@@ -40,9 +44,14 @@ impl Shape {
     pub(crate) fn window(&self, id: StoreId) -> Result<WindowLayout, StateError> {
         let (spec, _) = self.store(id)?;
         match spec.kind {
-            StoreKind::Window { segment_interval_ms, retain_duplicates, .. } => {
-                Ok(WindowLayout { segment_interval_ms, retain_duplicates })
-            }
+            StoreKind::Window {
+                segment_interval_ms,
+                retain_duplicates,
+                ..
+            } => Ok(WindowLayout {
+                segment_interval_ms,
+                retain_duplicates,
+            }),
             other => Err(self.wrong_kind(spec, other.label(), "window")),
         }
     }
@@ -56,7 +65,12 @@ impl Shape {
     }
 
     fn wrong_kind(&self, spec: &StoreSpec, found: &'static str, wanted: &'static str) -> StateError {
-        StateError::WrongKind { task: self.task.clone(), store: spec.name.clone(), found, wanted }
+        StateError::WrongKind {
+            task: self.task.clone(),
+            store: spec.name.clone(),
+            found,
+            wanted,
+        }
     }
 }
 
@@ -76,7 +90,9 @@ impl StateReader {
     /// # Errors
     /// [`StateError::Closed`] when the task was closed.
     pub fn snapshot(&self) -> Result<StateSnapshot, StateError> {
-        let closed = || StateError::Closed { task: self.shape.task.clone() };
+        let closed = || StateError::Closed {
+            task: self.shape.task.clone(),
+        };
         if self.alive.strong_count() == 0 {
             return Err(closed());
         }
@@ -196,7 +212,9 @@ impl StateSnapshot {
                 read(self.memory.get(number).and_then(|store| store.value(key)));
                 Ok(())
             }
-            (Place::Durable(_), None) => Err(StateError::Closed { task: self.shape.task.clone() }),
+            (Place::Durable(_), None) => Err(StateError::Closed {
+                task: self.shape.task.clone(),
+            }),
         }
     }
 
@@ -211,7 +229,11 @@ impl StateSnapshot {
                 Some(store) => Box::new(store.cursor_of(range, direction)),
                 None => return Ok(RangeIter::merge(Vec::new(), direction)),
             },
-            (Place::Durable(_), None) => return Err(StateError::Closed { task: self.shape.task.clone() }),
+            (Place::Durable(_), None) => {
+                return Err(StateError::Closed {
+                    task: self.shape.task.clone(),
+                });
+            }
         };
         Ok(RangeIter::merge(vec![cursor], direction))
     }

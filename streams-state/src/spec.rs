@@ -45,7 +45,11 @@ impl StoreSpec {
     /// A persistent key-value store.
     #[must_use]
     pub fn key_value(name: impl Into<String>) -> Self {
-        Self { name: name.into(), kind: StoreKind::KeyValue, persistent: true }
+        Self {
+            name: name.into(),
+            kind: StoreKind::KeyValue,
+            persistent: true,
+        }
     }
 
     /// A persistent window store with the default bucket width of Kafka Streams: `max(retention / 2, 60 s)`
@@ -53,8 +57,16 @@ impl StoreSpec {
     #[must_use]
     pub fn window(name: impl Into<String>, retention_ms: i64, retain_duplicates: bool) -> Self {
         let segment_interval_ms = (retention_ms / 2).max(60_000);
-        let kind = StoreKind::Window { retention_ms, segment_interval_ms, retain_duplicates };
-        Self { name: name.into(), kind, persistent: true }
+        let kind = StoreKind::Window {
+            retention_ms,
+            segment_interval_ms,
+            retain_duplicates,
+        };
+        Self {
+            name: name.into(),
+            kind,
+            persistent: true,
+        }
     }
 
     /// The same store in memory.
@@ -65,12 +77,17 @@ impl StoreSpec {
     }
 
     pub(crate) fn check(&self) -> Result<(), StateError> {
-        let invalid = |reason: &str| StateError::InvalidSpec { store: self.name.clone(), reason: reason.to_owned() };
+        let invalid = |reason: &str| StateError::InvalidSpec {
+            store: self.name.clone(),
+            reason: reason.to_owned(),
+        };
         if self.name.is_empty() {
             return Err(invalid("a store needs a name"));
         }
         match self.kind {
-            StoreKind::Window { segment_interval_ms, .. } if segment_interval_ms < 1 => {
+            StoreKind::Window {
+                segment_interval_ms, ..
+            } if segment_interval_ms < 1 => {
                 Err(invalid("the segment interval of a window store must be at least 1 ms"))
             }
             _ => Ok(()),
@@ -89,3 +106,30 @@ impl StoreId {
         self.0 as usize
     }
 }
+
+/// Names that [`crate::TaskState::property`] knows: the property-based RocksDB metrics of Kafka Streams
+/// (`RocksDBMetrics`).
+pub const PROPERTY_NAMES: [&str; 22] = [
+    "num-immutable-mem-table",
+    "cur-size-active-mem-table",
+    "cur-size-all-mem-tables",
+    "size-all-mem-tables",
+    "num-entries-active-mem-table",
+    "num-entries-imm-mem-tables",
+    "num-deletes-active-mem-table",
+    "num-deletes-imm-mem-tables",
+    "mem-table-flush-pending",
+    "num-running-flushes",
+    "compaction-pending",
+    "num-running-compactions",
+    "estimate-pending-compaction-bytes",
+    "total-sst-files-size",
+    "live-sst-files-size",
+    "num-live-versions",
+    "block-cache-capacity",
+    "block-cache-usage",
+    "block-cache-pinned-usage",
+    "estimate-num-keys",
+    "estimate-table-readers-mem",
+    "background-errors",
+];

@@ -25,7 +25,11 @@ impl WindowLayout {
 
     /// The local key of the only row of a key and start, where duplicates are not retained.
     pub(crate) fn row_key(&self, key: &[u8], start_ms: i64) -> Vec<u8> {
-        self.local_key(&WindowKey { key, start_ms, sequence: 0 })
+        self.local_key(&WindowKey {
+            key,
+            start_ms,
+            sequence: 0,
+        })
     }
 
     /// The first bucket that is kept when windows from `live_from_ms` on are live.
@@ -50,9 +54,19 @@ impl<S: KeyValueStore> Windowed<S> {
     /// The sequence number for a new row: one more than the largest stored (rule 2.10; Java's counter starts again with
     /// the process and then overwrites rows).
     fn next_sequence(&mut self, key: &[u8], start_ms: i64) -> Result<u32, StateError> {
-        let first = self.layout.local_key(&WindowKey { key, start_ms, sequence: 0 });
-        let last = self.layout.local_key(&WindowKey { key, start_ms, sequence: MAX_SEQUENCE });
-        let mut rows = self.rows.range(Bound::Included(&first), Bound::Included(&last), Direction::Reverse)?;
+        let first = self.layout.local_key(&WindowKey {
+            key,
+            start_ms,
+            sequence: 0,
+        });
+        let last = self.layout.local_key(&WindowKey {
+            key,
+            start_ms,
+            sequence: MAX_SEQUENCE,
+        });
+        let mut rows = self
+            .rows
+            .range(Bound::Included(&first), Bound::Included(&last), Direction::Reverse)?;
         while let Some((local_key, _)) = rows.next_row()? {
             // A longer key may lie between the two: its bytes are no row of this key.
             match WindowKey::from_local_key(local_key) {
@@ -72,14 +86,24 @@ impl<S: KeyValueStore> WindowStore for Windowed<S> {
     fn put(&mut self, key: &[u8], start_ms: i64, value: Option<&[u8]>) -> Result<Option<u32>, StateError> {
         if start_ms < 0 {
             let reason = format!("a window cannot start at {start_ms} ms: event times below 0 are not supported");
-            return Err(StateError::InvalidWindowKey { store: String::new(), reason });
+            return Err(StateError::InvalidWindowKey {
+                store: String::new(),
+                reason,
+            });
         }
         let sequence = match (self.layout.retain_duplicates, value) {
             (true, None) => return Ok(None),
             (true, Some(_)) => self.next_sequence(key, start_ms)?,
             (false, _) => 0,
         };
-        self.rows.put(&self.layout.local_key(&WindowKey { key, start_ms, sequence }), value)?;
+        self.rows.put(
+            &self.layout.local_key(&WindowKey {
+                key,
+                start_ms,
+                sequence,
+            }),
+            value,
+        )?;
         Ok(Some(sequence))
     }
 
@@ -104,7 +128,9 @@ impl<S: KeyValueStore> WindowStore for Windowed<S> {
 
     fn expire(&mut self, live_from_ms: i64) -> Result<u64, StateError> {
         let bound = self.layout.first_live_bucket(live_from_ms).to_be_bytes();
-        let mut rows = self.rows.range(Bound::Unbounded, Bound::Excluded(&bound), Direction::Forward)?;
+        let mut rows = self
+            .rows
+            .range(Bound::Unbounded, Bound::Excluded(&bound), Direction::Forward)?;
         let mut buckets = 0;
         while let Some(bucket) = rows.peek()?.and_then(|(key, _)| key.first_chunk::<8>()) {
             buckets += 1;
@@ -134,26 +160,43 @@ impl WindowSlice {
     pub(crate) fn new(lower: Bound<&[u8]>, upper: Bound<&[u8]>, from_ms: i64, to_ms: i64) -> Self {
         let from_ms = from_ms.max(0);
         let first = match (lower, upper) {
-            (Bound::Included(key), Bound::Included(same)) if key == same => {
-                WindowKey { key, start_ms: from_ms, sequence: 0 }.to_changelog_key()
+            (Bound::Included(key), Bound::Included(same)) if key == same => WindowKey {
+                key,
+                start_ms: from_ms,
+                sequence: 0,
             }
+            .to_changelog_key(),
             (Bound::Included(key) | Bound::Excluded(key), _) => key.to_vec(),
             (Bound::Unbounded, _) => Vec::new(),
         };
         let last = match (lower, upper) {
-            (Bound::Included(key), Bound::Included(same)) if key == same => {
-                Some(WindowKey { key, start_ms: to_ms, sequence: MAX_SEQUENCE }.to_changelog_key())
-            }
+            (Bound::Included(key), Bound::Included(same)) if key == same => Some(
+                WindowKey {
+                    key,
+                    start_ms: to_ms,
+                    sequence: MAX_SEQUENCE,
+                }
+                .to_changelog_key(),
+            ),
             (_, Bound::Included(key) | Bound::Excluded(key)) => Some(last_row(key, to_ms)),
             (_, Bound::Unbounded) => None,
         };
         let keys = (lower.map(<[u8]>::to_vec), upper.map(<[u8]>::to_vec));
-        Self { keys, from_ms, to_ms, first, last }
+        Self {
+            keys,
+            from_ms,
+            to_ms,
+            first,
+            last,
+        }
     }
 
     pub(crate) fn local_range(&self, layout: &WindowLayout) -> KeyRange {
         if self.to_ms < self.from_ms {
-            return KeyRange { from: vec![0], until: Some(Vec::new()) };
+            return KeyRange {
+                from: vec![0],
+                until: Some(Vec::new()),
+            };
         }
         let from = bucketed(bucket_of(self.from_ms, layout.segment_interval_ms), &self.first);
         let last_bucket = bucket_of(self.to_ms, layout.segment_interval_ms);
@@ -165,11 +208,17 @@ impl WindowSlice {
             }
             None => (last_bucket + 1).to_be_bytes().to_vec(),
         };
-        KeyRange { from, until: Some(until) }
+        KeyRange {
+            from,
+            until: Some(until),
+        }
     }
 
     fn wants(&self, row: &WindowKey<'_>) -> bool {
-        let (lower, upper) = (self.keys.0.as_ref().map(Vec::as_slice), self.keys.1.as_ref().map(Vec::as_slice));
+        let (lower, upper) = (
+            self.keys.0.as_ref().map(Vec::as_slice),
+            self.keys.1.as_ref().map(Vec::as_slice),
+        );
         let above = match lower {
             Bound::Included(key) => row.key >= key,
             Bound::Excluded(key) => row.key > key,
@@ -220,7 +269,14 @@ fn bucketed(bucket: u64, inside: &[u8]) -> Vec<u8> {
 fn last_row(key: &[u8], to_ms: i64) -> Vec<u8> {
     (0..=key.len())
         .filter_map(|len| key.get(..len))
-        .map(|key| WindowKey { key, start_ms: to_ms, sequence: MAX_SEQUENCE }.to_changelog_key())
+        .map(|key| {
+            WindowKey {
+                key,
+                start_ms: to_ms,
+                sequence: MAX_SEQUENCE,
+            }
+            .to_changelog_key()
+        })
         .max()
         .unwrap_or_default()
 }
@@ -248,7 +304,11 @@ pub struct WindowIter {
 
 impl WindowIter {
     pub(crate) fn new(rows: RangeIter, slice: WindowSlice) -> Self {
-        Self { rows, slice, done: false }
+        Self {
+            rows,
+            slice,
+            done: false,
+        }
     }
 
     /// The next row, lent until the next call.
@@ -338,7 +398,13 @@ mod tests {
     use crate::store::WindowStoreExt;
 
     fn windows(retain_duplicates: bool) -> Windowed<MemoryStore> {
-        Windowed::new(MemoryStore::new(), WindowLayout { segment_interval_ms: 100, retain_duplicates })
+        Windowed::new(
+            MemoryStore::new(),
+            WindowLayout {
+                segment_interval_ms: 100,
+                retain_duplicates,
+            },
+        )
     }
 
     #[test]
@@ -347,7 +413,11 @@ mod tests {
         assert_eq!(store.put(b"k", 10, Some(b"a")).unwrap(), Some(1));
         assert_eq!(store.put(b"k", 10, Some(b"b")).unwrap(), Some(2));
         assert_eq!(store.put(b"k", 11, Some(b"c")).unwrap(), Some(1));
-        assert_eq!(store.put(b"k", 10, None).unwrap(), None, "deletions are ignored, as in Java");
+        assert_eq!(
+            store.put(b"k", 10, None).unwrap(),
+            None,
+            "deletions are ignored, as in Java"
+        );
         let mut again = Windowed::new(store.rows, store.layout);
         assert_eq!(again.put(b"k", 10, Some(b"d")).unwrap(), Some(3));
     }
@@ -360,7 +430,11 @@ mod tests {
         store.put(b"k", 10, Some(b"a")).unwrap();
         store.put(&longer, 20, Some(b"b")).unwrap();
         store.put(b"k", 90, Some(b"c")).unwrap();
-        let rows: Vec<_> = store.fetch_key(b"k", 0, 99, Direction::Forward).unwrap().map(Result::unwrap).collect();
+        let rows: Vec<_> = store
+            .fetch_key(b"k", 0, 99, Direction::Forward)
+            .unwrap()
+            .map(Result::unwrap)
+            .collect();
         assert_eq!(rows.iter().map(|row| row.start_ms).collect::<Vec<_>>(), [10, 90]);
     }
 
@@ -370,8 +444,16 @@ mod tests {
         for start in [0, 99, 100, 250, 299, 300] {
             store.put(b"k", start, Some(b"x")).unwrap();
         }
-        assert_eq!(store.expire(299).unwrap(), 2, "buckets 0 and 100; 200 still holds a live start");
-        let left: Vec<_> = store.fetch_all(0, i64::MAX, Direction::Forward).unwrap().map(|row| row.unwrap().start_ms).collect();
+        assert_eq!(
+            store.expire(299).unwrap(),
+            2,
+            "buckets 0 and 100; 200 still holds a live start"
+        );
+        let left: Vec<_> = store
+            .fetch_all(0, i64::MAX, Direction::Forward)
+            .unwrap()
+            .map(|row| row.unwrap().start_ms)
+            .collect();
         assert_eq!(left, [250, 299, 300]);
         assert_eq!(store.expire(299).unwrap(), 0);
     }
@@ -388,7 +470,13 @@ mod tests {
         let late = i64::MAX / 2;
         store.put(b"k", late, Some(b"x")).unwrap();
         let found = store
-            .fetch_range(Bound::Unbounded, Bound::Included(&upper), 0, i64::MAX, Direction::Reverse)
+            .fetch_range(
+                Bound::Unbounded,
+                Bound::Included(&upper),
+                0,
+                i64::MAX,
+                Direction::Reverse,
+            )
             .unwrap()
             .count();
         assert_eq!(found, 1);

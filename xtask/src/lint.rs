@@ -11,12 +11,12 @@ use crate::cargo::{Invocation, LIBRARIES, Metadata};
 use crate::progress::{self, Stage};
 use crate::setup;
 
-/// All checks, or those without C++ (`core`), or the house rules alone (`house`).
+/// All checks, or those without C++ (`core`), the house rules alone (`house`) or the dependencies alone (`deny`).
 pub(crate) fn command(args: &[String]) -> Result<ExitCode> {
     let subset = match args {
         [] => "all",
         [one] => one.as_str(),
-        _ => bail!("`cargo xtask lint` takes one subset: core, house or all"),
+        _ => bail!("`cargo xtask lint` takes one subset: core, house, deny or all"),
     };
     let stages = stages(subset)?;
     let needs = if subset == "all" {
@@ -44,6 +44,7 @@ pub(crate) fn stages(subset: &str) -> Result<Vec<Stage>> {
     };
     Ok(match subset {
         "house" => vec![house],
+        "deny" => vec![deny::stage()],
         "core" => [house]
             .into_iter()
             .chain(core())
@@ -72,7 +73,7 @@ pub(crate) fn stages(subset: &str) -> Result<Vec<Stage>> {
             ];
             [house].into_iter().chain(core()).chain(full).collect()
         }
-        other => bail!("there is no subset `{other}`; there are core, house and all"),
+        other => bail!("there is no subset `{other}`; there are core, house, deny and all"),
     })
 }
 

@@ -22,7 +22,7 @@ cargo xtask COMMAND
   setup                          finds what the build needs; on Debian and Ubuntu installs what is missing
   test [offline|broker|crash|core|all]
                                  setup, then the tests in order of cost (default: all; core: without C++)
-  lint [core|house|all]          rustfmt, clippy, docs, licences, house rules (default: all; core: without C++)
+  lint [core|house|deny|all]     rustfmt, clippy, docs, licences, house rules (default: all; core: without C++)
   demo [ARGS]                    setup, then the billing example on a real Kafka with one SIGKILL in the middle
   bench [NAME [ARGS]]            one benchmark; without a name: the list
   cases FILE                     runs the operator cases of FILE through the test driver

@@ -40,7 +40,9 @@ impl StoredLayout {
     pub(crate) fn of(kind: StoreKind) -> Self {
         match kind {
             StoreKind::KeyValue => Self::KeyValue,
-            StoreKind::Window { segment_interval_ms, .. } => Self::Window { segment_interval_ms },
+            StoreKind::Window {
+                segment_interval_ms, ..
+            } => Self::Window { segment_interval_ms },
         }
     }
 
@@ -124,7 +126,9 @@ fn encode_store(metadata: &StoreMetadata) -> Vec<u8> {
 }
 
 fn decode_store(value: &[u8]) -> Option<StoreMetadata> {
-    let ([VERSION, flags], rest) = value.split_first_chunk::<2>()? else { return None };
+    let ([VERSION, flags], rest) = value.split_first_chunk::<2>()? else {
+        return None;
+    };
     let (position, rest) = rest.split_first_chunk::<8>()?;
     let (applied_at, rest) = rest.split_first_chunk::<8>()?;
     let changelog_topic_id = match flags & HAS_TOPIC_ID {
@@ -155,7 +159,12 @@ mod tests {
     use super::*;
 
     fn metadata(changelog_topic_id: Option<[u8; 16]>) -> StoreMetadata {
-        StoreMetadata { changelog_topic_id, position: 0x0102, own_commit: true, applied_at_ms: 7 }
+        StoreMetadata {
+            changelog_topic_id,
+            position: 0x0102,
+            own_commit: true,
+            applied_at_ms: 7,
+        }
     }
 
     #[test]
@@ -165,7 +174,12 @@ mod tests {
             MetadataRow::Store("counts", metadata(Some([9; 16]))),
             MetadataRow::FromZero("counts"),
             MetadataRow::Layout("counts", StoredLayout::KeyValue),
-            MetadataRow::Layout("counts", StoredLayout::Window { segment_interval_ms: 60_000 }),
+            MetadataRow::Layout(
+                "counts",
+                StoredLayout::Window {
+                    segment_interval_ms: 60_000,
+                },
+            ),
             MetadataRow::Input("topic", 0x0100_00ff, 5),
             MetadataRow::OperatorTime("agg", -1),
             MetadataRow::AppliedAt(8),

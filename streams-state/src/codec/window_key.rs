@@ -35,7 +35,11 @@ impl<'a> WindowKey<'a> {
         let (key, suffix) = bytes.split_at_checked(bytes.len().checked_sub(SUFFIX)?)?;
         let (start, sequence) = suffix.split_first_chunk::<8>()?;
         let start_ms = i64::from_be_bytes(*start);
-        Some(Self { key, start_ms, sequence: u32::from_be_bytes(sequence.try_into().ok()?) })
+        Some(Self {
+            key,
+            start_ms,
+            sequence: u32::from_be_bytes(sequence.try_into().ok()?),
+        })
     }
 
     /// Reads a local key: its bucket and its parts.
@@ -82,7 +86,11 @@ mod tests {
 
     #[test]
     fn local_key_is_the_bucket_before_the_changelog_key() {
-        let key = WindowKey { key: b"user-1", start_ms: 1_700_000_000_123, sequence: 7 };
+        let key = WindowKey {
+            key: b"user-1",
+            start_ms: 1_700_000_000_123,
+            sequence: 7,
+        };
         let local = key.to_local_key(bucket_of(key.start_ms, 60_000));
         assert_eq!(local.get(BUCKET..).unwrap(), key.to_changelog_key());
         assert_eq!(WindowKey::from_local_key(&local).unwrap(), (28_333_333, key));
@@ -92,7 +100,11 @@ mod tests {
     fn short_keys_are_refused() {
         assert_eq!(WindowKey::from_changelog_key(&[0; 11]), None);
         assert_eq!(WindowKey::from_local_key(&[0; 19]), None);
-        let empty = WindowKey { key: &[], start_ms: 0, sequence: 0 };
+        let empty = WindowKey {
+            key: &[],
+            start_ms: 0,
+            sequence: 0,
+        };
         assert_eq!(WindowKey::from_local_key(&[0; 20]), Some((0, empty)));
     }
 }

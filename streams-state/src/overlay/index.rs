@@ -20,7 +20,10 @@ pub(super) struct Position {
 impl SlotIndex {
     /// From slots that are in the order of their keys already.
     pub(super) fn from_sorted(slots: &[u32]) -> Self {
-        Self { chunks: slots.chunks(CHUNK / 2).map(<[u32]>::to_vec).collect(), len: slots.len() }
+        Self {
+            chunks: slots.chunks(CHUNK / 2).map(<[u32]>::to_vec).collect(),
+            len: slots.len(),
+        }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -31,7 +34,9 @@ impl SlotIndex {
     pub(super) fn insert<'k>(&mut self, slot: u32, key: &[u8], key_of: impl Fn(u32) -> &'k [u8]) {
         self.len += 1;
         // The last chunk whose first key is not above the new one takes it.
-        let after = self.chunks.partition_point(|chunk| chunk.first().is_some_and(|first| key_of(*first) <= key));
+        let after = self
+            .chunks
+            .partition_point(|chunk| chunk.first().is_some_and(|first| key_of(*first) <= key));
         let number = after.saturating_sub(1);
         let Some(chunk) = self.chunks.get_mut(number) else {
             self.chunks.push(vec![slot]);
@@ -52,22 +57,42 @@ impl SlotIndex {
 
     /// The first position whose key is at or above `key`; the end if there is none.
     pub(super) fn lower_bound<'k>(&self, key: &[u8], key_of: impl Fn(u32) -> &'k [u8]) -> Position {
-        let after = self.chunks.partition_point(|chunk| chunk.first().is_some_and(|first| key_of(*first) < key));
+        let after = self
+            .chunks
+            .partition_point(|chunk| chunk.first().is_some_and(|first| key_of(*first) < key));
         let number = after.saturating_sub(1);
-        let Some(chunk) = self.chunks.get(number) else { return Position { chunk: 0, at: 0 } };
+        let Some(chunk) = self.chunks.get(number) else {
+            return Position { chunk: 0, at: 0 };
+        };
         let at = chunk.partition_point(|other| key_of(*other) < key);
-        if at == chunk.len() { Position { chunk: number + 1, at: 0 } } else { Position { chunk: number, at } }
+        if at == chunk.len() {
+            Position {
+                chunk: number + 1,
+                at: 0,
+            }
+        } else {
+            Position { chunk: number, at }
+        }
     }
 
     pub(super) fn end(&self) -> Position {
-        Position { chunk: self.chunks.len(), at: 0 }
+        Position {
+            chunk: self.chunks.len(),
+            at: 0,
+        }
     }
 
     /// The next position; the end stays the end.
     pub(super) fn next(&self, position: Position) -> Position {
         match self.chunks.get(position.chunk) {
-            Some(chunk) if position.at + 1 < chunk.len() => Position { at: position.at + 1, ..position },
-            Some(_) => Position { chunk: position.chunk + 1, at: 0 },
+            Some(chunk) if position.at + 1 < chunk.len() => Position {
+                at: position.at + 1,
+                ..position
+            },
+            Some(_) => Position {
+                chunk: position.chunk + 1,
+                at: 0,
+            },
             None => position,
         }
     }
@@ -75,7 +100,10 @@ impl SlotIndex {
     /// The position before; `None` before the first.
     pub(super) fn previous(&self, position: Position) -> Option<Position> {
         if position.at > 0 {
-            return Some(Position { at: position.at - 1, ..position });
+            return Some(Position {
+                at: position.at - 1,
+                ..position
+            });
         }
         let chunk = position.chunk.checked_sub(1)?;
         let at = self.chunks.get(chunk)?.len().checked_sub(1)?;
@@ -90,7 +118,9 @@ mod tests {
 
     #[test]
     fn many_insertions_stay_ordered_and_can_be_walked_both_ways() {
-        let keys: Vec<Vec<u8>> = (0..5_000_u32).map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes().to_vec()).collect();
+        let keys: Vec<Vec<u8>> = (0..5_000_u32)
+            .map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes().to_vec())
+            .collect();
         let key_of = |slot: u32| keys[slot as usize].as_slice();
         let mut index = SlotIndex::default();
         for slot in 0..keys.len() as u32 {

@@ -90,8 +90,12 @@ impl Layer {
     pub(super) fn put(&mut self, hash: u64, key: &[u8], value: Option<&[u8]>) {
         let bytes = value.unwrap_or_default();
         let value_len = if value.is_some() { bytes.len() as u32 } else { TOMBSTONE };
-        let Some(number) = self.find(hash, key) else { return self.insert(hash, key, bytes, value_len) };
-        let Some(slot) = self.slots.get_mut(number as usize) else { return };
+        let Some(number) = self.find(hash, key) else {
+            return self.insert(hash, key, bytes, value_len);
+        };
+        let Some(slot) = self.slots.get_mut(number as usize) else {
+            return;
+        };
         slot.value_len = value_len;
         if bytes.len() <= slot.room as usize {
             self.arena.overwrite(slot.place, slot.key_len, bytes);
@@ -104,10 +108,17 @@ impl Layer {
     fn insert(&mut self, hash: u64, key: &[u8], bytes: &[u8], value_len: u32) {
         let place = self.arena.push(key, bytes);
         let number = self.slots.len() as u32;
-        self.slots.push(Slot { hash, place, key_len: key.len() as u32, value_len, room: bytes.len() as u32 });
+        self.slots.push(Slot {
+            hash,
+            place,
+            key_len: key.len() as u32,
+            value_len,
+            room: bytes.len() as u32,
+        });
         let slots = &self.slots;
-        self.table
-            .insert_unique(hash, number, |other| slots.get(*other as usize).map_or(0, |slot| slot.hash));
+        self.table.insert_unique(hash, number, |other| {
+            slots.get(*other as usize).map_or(0, |slot| slot.hash)
+        });
         if let Some(mut index) = self.index.take() {
             index.insert(number, key, |other| self.key(other));
             self.index = Some(index);
@@ -185,11 +196,16 @@ impl Layer {
     }
 
     fn key(&self, slot: u32) -> &[u8] {
-        self.slots.get(slot as usize).map_or(&[], |slot| self.arena.get(slot.place, 0, slot.key_len))
+        self.slots
+            .get(slot as usize)
+            .map_or(&[], |slot| self.arena.get(slot.place, 0, slot.key_len))
     }
 
     fn value(&self, slot: u32) -> Option<&[u8]> {
-        let slot = self.slots.get(slot as usize).filter(|slot| slot.value_len != TOMBSTONE)?;
+        let slot = self
+            .slots
+            .get(slot as usize)
+            .filter(|slot| slot.value_len != TOMBSTONE)?;
         Some(self.arena.get(slot.place, slot.key_len, slot.value_len))
     }
 }
@@ -205,7 +221,12 @@ pub(super) struct LayerCursor {
 impl LayerCursor {
     /// A cursor over a layer that has its index; without one it sees nothing.
     pub(super) fn new(layer: Arc<Layer>, range: KeyRange, direction: Direction) -> Self {
-        let mut cursor = Self { layer, range, direction, position: None };
+        let mut cursor = Self {
+            layer,
+            range,
+            direction,
+            position: None,
+        };
         cursor.position = match direction {
             Direction::Forward => cursor.at_or_above(&cursor.range.from),
             Direction::Reverse => cursor.last_of_range(),
@@ -235,7 +256,10 @@ impl LayerCursor {
 impl Cursor for LayerCursor {
     fn current(&self) -> Option<LayerRow<'_>> {
         let slot = self.slot()?;
-        Some(LayerRow { key: self.layer.key(slot), value: self.layer.value(slot) })
+        Some(LayerRow {
+            key: self.layer.key(slot),
+            value: self.layer.value(slot),
+        })
     }
 
     fn advance(&mut self) -> Result<(), StateError> {

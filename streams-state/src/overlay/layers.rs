@@ -69,7 +69,11 @@ impl Layers {
         }
         for layer in self.newest_first().filter(|layer| !layer.is_empty()) {
             if layer.rows() > 0 && !visible.is_empty() {
-                cursors.push(Box::new(LayerCursor::new(Arc::clone(layer), visible.clone(), direction)));
+                cursors.push(Box::new(LayerCursor::new(
+                    Arc::clone(layer),
+                    visible.clone(),
+                    direction,
+                )));
             }
             *visible = visible.at_least(layer.deleted_below());
         }

@@ -51,7 +51,11 @@ impl<B: CommittedStore> Overlay<B> {
     /// An overlay without writes above `base`.
     #[must_use]
     pub fn new(base: B) -> Self {
-        Self { base, open: Layers::default(), frozen: Layers::default() }
+        Self {
+            base,
+            open: Layers::default(),
+            frozen: Layers::default(),
+        }
     }
 
     /// The committed base.
@@ -66,7 +70,10 @@ impl<B: CommittedStore> Overlay<B> {
     pub fn freeze(&mut self) -> Result<(), StateError> {
         if !self.frozen.is_empty() {
             let reason = "freeze before the frozen epoch was applied or dropped";
-            return Err(StateError::EpochOrder { task: String::new(), reason });
+            return Err(StateError::EpochOrder {
+                task: String::new(),
+                reason,
+            });
         }
         self.frozen = std::mem::take(&mut self.open);
         Ok(())

@@ -38,7 +38,10 @@ impl TaskState {
         }
         let mut metadata = self.metadata.clone();
         metadata.merge(epoch);
-        let batch = self.database.as_ref().map(|database| (database, self.epoch_batch(database, epoch, &metadata)));
+        let batch = self
+            .database
+            .as_ref()
+            .map(|database| (database, self.epoch_batch(database, epoch, &metadata)));
         let input_offsets = std::sync::Arc::new(metadata.input_offsets.clone());
         let (stores, shape) = (&self.stores, &self.shape);
         self.published.write(|committed| {
@@ -64,7 +67,9 @@ impl TaskState {
         let mut batch = database.batch();
         for (store, (_, place)) in self.stores.iter().zip(&self.shape.stores) {
             if let Place::Durable(family) = place {
-                store.overlay.frozen_changes(&mut |change| database.add(&mut batch, *family, change));
+                store
+                    .overlay
+                    .frozen_changes(&mut |change| database.add(&mut batch, *family, change));
             }
         }
         for (id, _) in &epoch.stores {

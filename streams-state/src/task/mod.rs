@@ -1,6 +1,7 @@
 //! All state of one task: an overlay per store above one database, and the metadata that is written with it.
 
 mod epoch;
+mod open;
 mod restore;
 mod windows;
 
@@ -74,7 +75,10 @@ impl TaskState {
         database: Option<Arc<Database>>,
         metadata: TaskMetadata,
     ) -> Self {
-        let shape = Arc::new(Shape { task: task.to_owned(), stores: places });
+        let shape = Arc::new(Shape {
+            task: task.to_owned(),
+            stores: places,
+        });
         published.write(|committed| committed.input_offsets = Arc::new(metadata.input_offsets.clone()));
         Self {
             shape,
@@ -103,7 +107,9 @@ impl TaskState {
 
     /// The stores, in the order of their numbers. A window store on disk shows the bucket width it was created with.
     pub fn specs(&self) -> impl Iterator<Item = (StoreId, &StoreSpec)> {
-        (0_u32..).map(StoreId).zip(self.shape.stores.iter().map(|(spec, _)| spec))
+        (0_u32..)
+            .map(StoreId)
+            .zip(self.shape.stores.iter().map(|(spec, _)| spec))
     }
 
     /// True when the store's committed rows survive the process.
@@ -168,7 +174,9 @@ impl TaskState {
     /// As [`TaskState::get`].
     pub fn prefix(&mut self, id: StoreId, prefix: &[u8], direction: Direction) -> Result<RangeIter, StateError> {
         self.shape.key_value(id)?;
-        self.store_mut(id)?.overlay.range_of(&KeyRange::prefix(prefix), direction)
+        self.store_mut(id)?
+            .overlay
+            .range_of(&KeyRange::prefix(prefix), direction)
     }
 
     /// A store as an object, for code that is written against [`KeyValueStore`]. For a window store these are its local
@@ -177,7 +185,9 @@ impl TaskState {
     /// # Errors
     /// Unknown store.
     pub fn view(&mut self, id: StoreId) -> Result<StoreView<'_>, StateError> {
-        Ok(StoreView { overlay: &mut self.store_mut(id)?.overlay })
+        Ok(StoreView {
+            overlay: &mut self.store_mut(id)?.overlay,
+        })
     }
 
     /// How far the store has applied its changelog; `None` if that is not known (new, or in memory after a start).
@@ -247,12 +257,24 @@ impl TaskState {
     /// [`StateError::TaskBusy`] if a snapshot or iterator still keeps the files: the task can be opened again only when
     /// that is gone.
     pub fn close(self) -> Result<(), StateError> {
-        let Self { shape, database, stores, lease, .. } = self;
+        let Self {
+            shape,
+            database,
+            stores,
+            lease,
+            ..
+        } = self;
+        #[cfg(feature = "rocksdb")]
+        if let Some(database) = &database {
+            database.sync()?;
+        }
         drop((stores, lease));
         match database.and_then(Arc::into_inner) {
             // `into_inner` gives the database to the last owner only.
             None if shape.stores.iter().any(|(_, place)| matches!(place, Place::Durable(_))) => {
-                Err(StateError::TaskBusy { task: shape.task.clone() })
+                Err(StateError::TaskBusy {
+                    task: shape.task.clone(),
+                })
             }
             _ => Ok(()),
         }
@@ -267,18 +289,28 @@ impl TaskState {
     }
 
     fn out_of_order(&self, reason: &'static str) -> StateError {
-        StateError::EpochOrder { task: self.shape.task.clone(), reason }
+        StateError::EpochOrder {
+            task: self.shape.task.clone(),
+            reason,
+        }
     }
 }
 
 impl Store {
     fn new(family: Family) -> Self {
-        Self { overlay: Overlay::new(family), expired_below: 0, from_zero: false }
+        Self {
+            overlay: Overlay::new(family),
+            expired_below: 0,
+            from_zero: false,
+        }
     }
 }
 
 fn unknown(shape: &Shape, id: StoreId) -> StateError {
-    StateError::UnknownStore { task: shape.task.clone(), store: id.index().to_string() }
+    StateError::UnknownStore {
+        task: shape.task.clone(),
+        store: id.index().to_string(),
+    }
 }
 
 /// The task's name is a folder's name, store names are unique.
@@ -286,14 +318,20 @@ fn check_specs(task: &str, specs: &[StoreSpec]) -> Result<(), StateError> {
     let safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if task.is_empty() || !task.chars().all(safe) {
         let reason = "a task's name is made of letters, digits, '_' and '-'".to_owned();
-        return Err(StateError::InvalidSpec { store: task.to_owned(), reason });
+        return Err(StateError::InvalidSpec {
+            store: task.to_owned(),
+            reason,
+        });
     }
     let mut names = BTreeSet::new();
     for spec in specs {
         spec.check()?;
         if !names.insert(spec.name.as_str()) {
             let reason = "two stores of this name in one task: rename one".to_owned();
-            return Err(StateError::InvalidSpec { store: spec.name.clone(), reason });
+            return Err(StateError::InvalidSpec {
+                store: spec.name.clone(),
+                reason,
+            });
         }
     }
     Ok(())

@@ -47,7 +47,8 @@ impl TaskState {
                     rows.push((local_key(layout, &spec.name, key)?, value));
                 }
                 self.change_memory(*place, |store| {
-                    rows.iter().for_each(|(key, value)| store.change(change_of(key, *value)));
+                    rows.iter()
+                        .for_each(|(key, value)| store.change(change_of(key, *value)));
                 });
             }
         }
@@ -127,15 +128,21 @@ impl TaskState {
 }
 
 /// Only its key counts where a row is removed.
-const NO_METADATA: StoreMetadata =
-    StoreMetadata { changelog_topic_id: None, position: 0, own_commit: false, applied_at_ms: 0 };
+const NO_METADATA: StoreMetadata = StoreMetadata {
+    changelog_topic_id: None,
+    position: 0,
+    own_commit: false,
+    applied_at_ms: 0,
+};
 
 fn change_of<'a>(key: &'a [u8], value: Option<&'a [u8]>) -> Change<'a> {
     value.map_or(Change::Delete(key), |value| Change::Put(key, value))
 }
 
 fn local_key<'k>(layout: Option<WindowLayout>, store: &str, key: &'k [u8]) -> Result<Cow<'k, [u8]>, StateError> {
-    let Some(layout) = layout else { return Ok(Cow::Borrowed(key)) };
+    let Some(layout) = layout else {
+        return Ok(Cow::Borrowed(key));
+    };
     match WindowKey::from_changelog_key(key) {
         Some(row) if row.start_ms >= 0 => Ok(Cow::Owned(layout.local_key(&row))),
         _ => {
@@ -144,7 +151,10 @@ fn local_key<'k>(layout: Option<WindowLayout>, store: &str, key: &'k [u8]) -> Re
                  is the topic the right one?",
                 key.len()
             );
-            Err(StateError::InvalidWindowKey { store: store.to_owned(), reason })
+            Err(StateError::InvalidWindowKey {
+                store: store.to_owned(),
+                reason,
+            })
         }
     }
 }

@@ -35,7 +35,11 @@ impl TaskState {
         let written = self.window(id)?.put(key, start_ms, value);
         written.map_err(|error| match error {
             StateError::InvalidWindowKey { reason, .. } => {
-                let store = self.shape.store(id).map(|(spec, _)| spec.name.clone()).unwrap_or_default();
+                let store = self
+                    .shape
+                    .store(id)
+                    .map(|(spec, _)| spec.name.clone())
+                    .unwrap_or_default();
                 StateError::InvalidWindowKey { store, reason }
             }
             other => other,
@@ -114,12 +118,19 @@ impl TaskState {
     pub fn expire_windows(&mut self, id: StoreId, live_from_ms: i64) -> Result<u64, StateError> {
         let layout = self.shape.window(id)?;
         let store = self.store_mut(id)?;
-        let held = store.overlay.frozen_min().and_then(|key| key.first_chunk::<8>()).copied().map(u64::from_be_bytes);
+        let held = store
+            .overlay
+            .frozen_min()
+            .and_then(|key| key.first_chunk::<8>())
+            .copied()
+            .map(u64::from_be_bytes);
         let first_live = layout.first_live_bucket(live_from_ms).min(held.unwrap_or(u64::MAX));
         if first_live <= store.expired_below {
             return Ok(0);
         }
-        let live_from_ms = i64::try_from(first_live).unwrap_or(i64::MAX).saturating_mul(layout.segment_interval_ms);
+        let live_from_ms = i64::try_from(first_live)
+            .unwrap_or(i64::MAX)
+            .saturating_mul(layout.segment_interval_ms);
         let buckets = Windowed::new(&mut store.overlay as &mut dyn KeyValueStore, layout).expire(live_from_ms)?;
         store.expired_below = first_live;
         Ok(buckets)
