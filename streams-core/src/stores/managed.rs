@@ -10,7 +10,7 @@ use streams_state::StoreId;
 
 use crate::error::ProcessResult;
 use crate::processor::TaskContext;
-use crate::{Change, Headers, Record};
+use crate::{Change, Record};
 
 /// A value with the event time (ms since the Unix epoch) of its last update. Java: `ValueAndTimestamp`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -192,11 +192,4 @@ impl TaskStores {
         }
         Ok(())
     }
-}
-
-/// The record of a change, as a flushed entry remembers its last update.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct UpdateContext {
-    pub(crate) timestamp_ms: i64,
-    pub(crate) headers: Headers,
 }

@@ -50,11 +50,6 @@ pub(crate) struct Task {
 }
 
 impl Task {
-    /// The task's id.
-    pub(crate) fn id(&self) -> TaskId {
-        self.id
-    }
-
     /// What it counts.
     pub(crate) fn counters(&self) -> TaskCounters {
         self.cx.counters

@@ -129,27 +129,23 @@ impl<'a> LinkedNodes<'a> {
     }
 
     fn link(&mut self, parent: usize, child: usize) {
-        let predecessors = self.inserted(child, parent, |node| &node.predecessors);
-        let successors = self.inserted(parent, child, |node| &node.successors);
-        if let Some(node) = self.nodes.get_mut(child) {
-            node.predecessors = predecessors;
-        }
-        if let Some(node) = self.nodes.get_mut(parent) {
-            node.successors = successors;
-        }
-        let size = self.nodes.get(child).map_or(0, |node| node.size);
+        let Some(size) = self.nodes.get(child).map(|node| node.size) else { return };
+        self.insert(child, parent, |node| &mut node.predecessors);
+        self.insert(parent, child, |node| &mut node.successors);
         self.grow(parent, size);
     }
 
-    /// One of the lists of the node `of` with `new` in it, placed by the sizes of this moment.
-    fn inserted(&self, of: usize, new: usize, list: impl Fn(&LinkedNode<'a>) -> &Vec<usize>) -> Vec<usize> {
-        let mut nodes = self.nodes.get(of).map(|node| list(node).clone()).unwrap_or_default();
+    /// Puts `new` into one of the lists of the node `of`, at the place that the sizes of this moment give it.
+    fn insert(&mut self, of: usize, new: usize, list: for<'n> fn(&'n mut LinkedNode<'a>) -> &'n mut Vec<usize>) {
+        let Some(mut nodes) = self.nodes.get_mut(of).map(|node| std::mem::take(list(node))) else { return };
         if !nodes.contains(&new) {
             let key = self.sort_key(new);
             let place = nodes.iter().position(|other| self.sort_key(*other) > key).unwrap_or(nodes.len());
             nodes.insert(place, new);
         }
-        nodes
+        if let Some(node) = self.nodes.get_mut(of) {
+            *list(node) = nodes;
+        }
     }
 
     /// Larger nodes first, then by name.

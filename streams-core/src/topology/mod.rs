@@ -15,6 +15,7 @@ mod plan;
 mod resolve;
 mod topic_config;
 mod validate;
+mod wire;
 
 #[cfg(test)]
 mod test_support;

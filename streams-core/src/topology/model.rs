@@ -24,7 +24,7 @@ pub enum AutoOffsetReset {
 }
 
 /// A topic that a source reads.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SourceTopic {
     /// The name, without the application id for internal topics.
     pub name: Arc<str>,
