@@ -8,6 +8,8 @@ pub mod error;
 pub mod fetch;
 pub mod headers;
 pub mod java_hash;
+#[cfg(feature = "kafka")]
+pub mod kafka;
 pub mod membership;
 pub mod murmur2;
 pub mod murmur3;

@@ -1,0 +1,3 @@
+//! The I/O shell: sockets, threads, clocks and librdkafka.
+
+pub mod group;
