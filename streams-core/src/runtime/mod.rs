@@ -11,7 +11,10 @@ mod settings;
 mod startup;
 mod step;
 
-pub use self::core::{CoreStatus, StreamThreadCore, TaskPhase, TaskStatus};
+#[cfg(test)]
+mod tests;
+
+pub use self::core::{CoreStatus, CoreTotals, StreamThreadCore, TaskPhase, TaskStatus};
 pub use crate::task::CommittedOffset;
 pub use effect::{
     Assignment, CallFailure, ChangelogRestore, Effect, FailureClass, GroupIdentity, Outcome, Reports, ResetTo, RestoreJob, Restored,

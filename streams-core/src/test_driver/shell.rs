@@ -36,6 +36,11 @@ impl MemoryShell {
         MemoryShell { transactional_id: transactional_id.to_owned(), session: None, positions: BTreeMap::new(), reports: BTreeMap::new(), sent: Vec::new() }
     }
 
+    /// Ends the transaction at the broker without anybody being told, as when an answer is lost.
+    pub fn end_transaction(&mut self, broker: &mut MemoryBroker, committed: bool) {
+        let _ = self.with_session(|session| broker.end_transaction(session, committed));
+    }
+
     /// Topics written to since the last call.
     pub fn take_written_topics(&mut self) -> Vec<String> {
         std::mem::take(&mut self.sent)

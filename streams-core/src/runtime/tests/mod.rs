@@ -1,0 +1,122 @@
+//! The core in a small world: a broker in memory that outlives the process, a process that can be killed after any effect.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+
+mod crash;
+mod faults;
+mod nodes;
+
+use std::sync::Arc;
+
+use streams_state::{StoreSpec, TaskState};
+
+use super::{CoreParts, Effect, GroupIdentity, RuntimeSettings, StreamThreadCore};
+use crate::error::ProcessResult;
+use crate::processor::ErrorHandlers;
+use crate::test_driver::{LogRecord, MemoryBroker, MemoryShell};
+use crate::topics::Topics;
+use crate::topology::{InternalTopicDefaults, Topology};
+use crate::{Headers, TaskId, TopicPartition};
+
+/// What outlives a process, and the process.
+pub(super) struct World {
+    pub(super) broker: MemoryBroker,
+    topology: Topology,
+    pub(super) settings: RuntimeSettings,
+    pub(super) handlers: Arc<ErrorHandlers>,
+    pub(super) now_ms: i64,
+    pub(super) process: Option<Process>,
+    pub(super) effects: usize,
+    pub(super) trace: Vec<String>,
+}
+
+pub(super) struct Process {
+    pub(super) core: StreamThreadCore,
+    pub(super) shell: MemoryShell,
+}
+
+impl World {
+    pub(super) fn new(topology: Topology, cache_bytes: usize) -> Self {
+        let mut broker = MemoryBroker::default();
+        for topic in ["in", "out"] {
+            broker.create_topic(topic, 2);
+        }
+        broker.create_topic("app-counts-changelog", 2);
+        let settings = RuntimeSettings { cache_bytes, send_bytes: 5, commit_interval_ms: 15, ..RuntimeSettings::default() };
+        World { broker, topology, settings, handlers: Arc::default(), now_ms: 1_000, process: None, effects: 0, trace: Vec::new() }
+    }
+
+    pub(super) fn feed(&mut self, records: impl IntoIterator<Item = (&'static str, i64)>) {
+        for (at, (key, time)) in records.into_iter().enumerate() {
+            let partition = i32::from(key.as_bytes()[0]) % 2;
+            let value = Some(format!("{at}").into_bytes());
+            let record = LogRecord { offset: 0, timestamp_ms: time, key: Some(key.as_bytes().to_vec()), value, headers: Headers::default() };
+            self.broker.log_mut(&TopicPartition::new("in", partition)).unwrap().append(record, None);
+        }
+    }
+
+    pub(super) fn start(&mut self) {
+        let plan = Arc::new(self.topology.plan("app", &InternalTopicDefaults::default()).unwrap());
+        let mut topics = Topics::new("app");
+        for topic in ["in", "out", "app-counts-changelog"] {
+            topics.set_partitions(topic, 2);
+        }
+        let parts = CoreParts {
+            settings: self.settings.clone(),
+            topology: Arc::new(self.topology.clone()),
+            plan,
+            topics: Arc::new(topics),
+            handlers: Arc::clone(&self.handlers),
+            globals: Arc::default(),
+            opener: Box::new(|task: TaskId, specs: Vec<StoreSpec>| TaskState::in_memory(&task.to_string(), specs)),
+        };
+        let mut core = StreamThreadCore::new(parts, self.now_ms);
+        let group = GroupIdentity { member_id: "m".to_owned(), member_epoch: 1 };
+        core.on_assigned(group, [TaskId::new(0, 0), TaskId::new(0, 1)]);
+        self.process = Some(Process { core, shell: MemoryShell::new("app-p-1") });
+    }
+
+    /// The process is gone at once: nothing of it is left but what the broker has.
+    pub(super) fn kill(&mut self) {
+        self.process = None;
+    }
+
+    /// Runs until nothing is left to do, or `stop` says so before an effect is carried out (`true`), and answers whether it
+    /// was stopped.
+    pub(super) fn run(&mut self, mut stop: impl FnMut(usize, &Effect) -> bool) -> ProcessResult<bool> {
+        for _ in 0..100_000 {
+            let process = self.process.as_mut().unwrap();
+            while let Some(effect) = process.core.next_effect(self.now_ms)? {
+                if stop(self.effects, &effect) {
+                    return Ok(true);
+                }
+                self.effects += 1;
+                self.trace.push(format!("{effect:?}"));
+                process.shell.perform(effect, &mut process.core, &mut self.broker, self.now_ms)?;
+            }
+            let mut fetched = process.shell.fetch(&self.broker, 3);
+            let got = !fetched.is_empty();
+            process.core.accept(&mut fetched)?;
+            let done = process.core.process(self.now_ms, 2)?;
+            self.now_ms += 7;
+            if !got && done == 0 && process.core.status().settled && !process.core.has_uncommitted() {
+                return Ok(false);
+            }
+        }
+        panic!("still busy: {:?}", &self.trace[self.trace.len().saturating_sub(20)..]);
+    }
+
+    pub(super) fn run_to_end(&mut self) {
+        assert!(!self.run(|_, _| false).unwrap());
+    }
+
+    /// The last committed value of each key of a topic.
+    pub(super) fn latest(&self, topic: &str) -> std::collections::BTreeMap<Vec<u8>, Option<Vec<u8>>> {
+        self.broker.read_committed(topic).into_iter().map(|(_, record)| (record.key.unwrap(), record.value)).collect()
+    }
+
+    /// All committed records of a topic, without offsets.
+    pub(super) fn all(&self, topic: &str) -> Vec<(i32, i64, Option<Vec<u8>>, Option<Vec<u8>>)> {
+        let records = self.broker.read_committed(topic).into_iter();
+        records.map(|(partition, r)| (partition, r.timestamp_ms, r.key, r.value)).collect()
+    }
+}
