@@ -24,6 +24,16 @@ impl StreamThreadCore {
             || (self.settings.commit_adaptive && self.is_drained() && since_ms >= self.drained_pause_ms())
     }
 
+    /// When the next commit is due if nothing more comes.
+    pub(super) fn next_commit_ms(&self, now_ms: i64) -> i64 {
+        if self.commit_now {
+            return now_ms;
+        }
+        let drained = self.settings.commit_adaptive && self.running().all(Task::is_drained);
+        let after_ms = if drained { self.drained_pause_ms().min(self.settings.commit_interval_ms) } else { self.settings.commit_interval_ms };
+        self.last_commit_ms.saturating_add(after_ms)
+    }
+
     /// Drained commits keep a distance, so that a trickle of records does not become a flood of transactions.
     fn drained_pause_ms(&self) -> i64 {
         const LEAST_MS: i64 = 10;

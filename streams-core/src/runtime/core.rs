@@ -101,6 +101,8 @@ pub struct CoreTotals {
     pub tasks_created: u64,
     /// Tasks given away or closed.
     pub tasks_closed: u64,
+    /// Records that the client refused and the production handler let pass.
+    pub dropped_at_send: u64,
     /// Changelog records applied by restores.
     pub restored_records: u64,
     /// Records of an older incarnation thrown away.
@@ -385,6 +387,31 @@ impl StreamThreadCore {
             Some(Slot::Running(task)) => Some(task.parts()),
             _ => None,
         }
+    }
+
+    /// Whether every wanted task runs and no change of tasks is on its way.
+    #[must_use]
+    pub fn status_settled(&self) -> bool {
+        self.wanted.is_none() && self.tasks.values().all(|slot| matches!(slot, Slot::Running(_)))
+    }
+
+    /// Whether no step is planned or in flight.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.steps.is_empty() && self.in_flight.is_none()
+    }
+
+    /// The identity that commits carry now.
+    #[must_use]
+    pub fn group(&self) -> &GroupIdentity {
+        &self.group
+    }
+
+    /// When something is due next without new records: a commit or a punctuation (ms since the Unix epoch).
+    #[must_use]
+    pub fn next_deadline_ms(&self, now_ms: i64) -> Option<i64> {
+        let commit_ms = self.has_uncommitted().then(|| self.next_commit_ms(now_ms));
+        [commit_ms, self.next_wall_clock_ms()].into_iter().flatten().min()
     }
 
     /// What there is to show.

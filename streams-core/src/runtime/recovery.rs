@@ -131,6 +131,25 @@ impl StreamThreadCore {
         Err(Box::new(Error::Produce { topic_partition: topic_partition.clone(), code: code.to_owned(), message: format!("{message}{hint}") }))
     }
 
+    /// A record that the client refused before it was sent: the production handler decides, and may let it pass.
+    ///
+    /// # Errors
+    /// When it answers anything but `Resume`.
+    pub fn may_drop(&self, topic_partition: &crate::TopicPartition, code: &str, message: &str) -> ProcessResult {
+        match self.handlers.production.handle_send(&topic_partition.topic, code, message, false) {
+            ProductionDecision::Resume => Ok(()),
+            ProductionDecision::Fail | ProductionDecision::Retry => {
+                let (topic_partition, code, message) = (topic_partition.clone(), code.to_owned(), message.to_owned());
+                Err(Box::new(Error::Produce { topic_partition, code, message }))
+            }
+        }
+    }
+
+    /// Counts records that were let pass by the production handler.
+    pub fn count_dropped(&mut self, records: u64) {
+        self.totals.dropped_at_send += records;
+    }
+
     /// Aborts the transaction and makes every task anew from its factories (design rule 1.3).
     pub(super) fn abort_and_rebuild(&mut self) {
         self.steps.clear();

@@ -1,0 +1,22 @@
+//! The wall clock as the core is told it: it follows the machine's clock at the start and never goes back.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// A clock in milliseconds since the Unix epoch, monotonic within the process.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    started: Instant,
+    base_ms: i64,
+}
+
+#[allow(clippy::disallowed_methods, reason = "the shell is where time comes from")]
+impl Clock {
+    pub(crate) fn new() -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+        Clock { started: Instant::now(), base_ms: i64::try_from(since.as_millis()).unwrap_or(0) }
+    }
+
+    pub(crate) fn now_ms(&self) -> i64 {
+        self.base_ms + i64::try_from(self.started.elapsed().as_millis()).unwrap_or(0)
+    }
+}

@@ -1,0 +1,115 @@
+//! What the cluster knows: partition counts, changelog facts. Every question is bounded.
+
+use std::collections::BTreeMap;
+
+use streams_state::{ChangelogFacts, Cleanup};
+
+use crate::kafka::admin::{AdminClient, Isolation, OffsetSpec};
+use crate::kafka::errors::{ClientError, ClientErrorKind};
+use crate::runtime::{CallFailure, FailureClass};
+use crate::topics::Topics;
+use crate::topology::TopologyPlan;
+use crate::TopicPartition;
+
+/// How long one question may take, milliseconds.
+pub(super) const QUESTION_MS: u64 = 10_000;
+
+/// A broker's default `delete.retention.ms`.
+const DEFAULT_DELETE_RETENTION_MS: i64 = 86_400_000;
+
+/// What a client error means for a step of the core.
+pub(super) fn failure_of(error: &ClientError) -> CallFailure {
+    let class = match error.kind {
+        ClientErrorKind::TimedOut => FailureClass::Retriable,
+        // A topic that was just made is not known everywhere at once.
+        ClientErrorKind::UnknownTopic => FailureClass::Retriable,
+        _ => FailureClass::Stop,
+    };
+    CallFailure { class, code: error.name.clone(), message: error.to_string() }
+}
+
+/// Asks the cluster on behalf of one stream thread.
+pub(super) struct Cluster {
+    admin: AdminClient,
+    policies: BTreeMap<String, (Cleanup, i64)>,
+}
+
+impl Cluster {
+    pub(super) fn new(admin: AdminClient) -> Self {
+        Cluster { admin, policies: BTreeMap::new() }
+    }
+
+    pub(super) fn admin(&self) -> &AdminClient {
+        &self.admin
+    }
+
+    /// Partition counts of every topic of the plan that exists.
+    pub(super) fn topics(&self, plan: &TopologyPlan) -> Result<Topics, ClientError> {
+        let mut names: Vec<&str> = Vec::new();
+        for sub in &plan.subtopologies {
+            names.extend(sub.source_topics.keys().chain(&sub.sink_topics).map(|name| &**name));
+            names.extend(sub.changelogs.iter().map(|changelog| &*changelog.topic.name));
+        }
+        names.extend(plan.global.iter().map(|global| &*global.topic));
+        names.sort_unstable();
+        names.dedup();
+        let mut topics = Topics::new(&plan.application_id);
+        for (name, described) in self.admin.describe_topics(&names, QUESTION_MS)? {
+            match described {
+                Ok(description) => topics.set_partitions(&name, description.partitions),
+                Err(error) if error.kind == ClientErrorKind::UnknownTopic => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(topics)
+    }
+
+    /// Starts and (uncommitted) ends of changelogs, their ids and policies.
+    pub(super) fn changelogs(&mut self, partitions: &[TopicPartition]) -> Result<Vec<(TopicPartition, ChangelogFacts)>, ClientError> {
+        let starts = self.offsets(partitions, OffsetSpec::Earliest, Isolation::ReadUncommitted)?;
+        let ends = self.offsets(partitions, OffsetSpec::Latest, Isolation::ReadUncommitted)?;
+        let mut names: Vec<&str> = partitions.iter().map(|partition| &*partition.topic).collect();
+        names.sort_unstable();
+        names.dedup();
+        let mut ids = BTreeMap::new();
+        for (name, described) in self.admin.describe_topics(&names, QUESTION_MS)? {
+            ids.insert(name, described?.topic_id);
+        }
+        let mut facts = Vec::new();
+        for partition in partitions {
+            let (cleanup, delete_retention_ms) = self.policy(&partition.topic)?;
+            let fact = ChangelogFacts {
+                topic_id: ids.get(&*partition.topic).copied(),
+                log_start: starts.get(partition).copied().unwrap_or(0),
+                high_watermark: ends.get(partition).copied().unwrap_or(0),
+                cleanup,
+                delete_retention_ms,
+                source_topic_committed: None,
+            };
+            facts.push((partition.clone(), fact));
+        }
+        Ok(facts)
+    }
+
+    pub(super) fn offsets(&self, partitions: &[TopicPartition], which: OffsetSpec, isolation: Isolation) -> Result<BTreeMap<TopicPartition, i64>, ClientError> {
+        let listed = self.admin.list_offsets(partitions, which, isolation, QUESTION_MS)?;
+        Ok(listed.into_iter().map(|(partition, listed)| (partition, listed.offset)).collect())
+    }
+
+    fn policy(&mut self, topic: &str) -> Result<(Cleanup, i64), ClientError> {
+        if let Some(known) = self.policies.get(topic) {
+            return Ok(*known);
+        }
+        let configs = self.admin.describe_configs(topic, QUESTION_MS)?;
+        let value = |key: &str| configs.get(key).and_then(|config| config.value.as_deref());
+        let policy = value("cleanup.policy").unwrap_or("delete");
+        let cleanup = match (policy.contains("compact"), policy.contains("delete")) {
+            (true, true) => Cleanup::CompactDelete,
+            (true, false) => Cleanup::Compact,
+            _ => Cleanup::Delete,
+        };
+        let retention = value("delete.retention.ms").and_then(|text| text.parse().ok()).unwrap_or(DEFAULT_DELETE_RETENTION_MS);
+        self.policies.insert(topic.to_owned(), (cleanup, retention));
+        Ok((cleanup, retention))
+    }
+}

@@ -1,0 +1,276 @@
+//! Effects of the core, carried out with librdkafka.
+
+use super::cluster::{Cluster, failure_of};
+use super::hooks;
+use super::restorer::Restorer;
+use crate::TopicPartition;
+use crate::error::{Error, ProcessResult};
+use crate::kafka::admin::{Isolation, OffsetSpec};
+use crate::kafka::consumer::{AssignedPartition, BatchConsumer};
+use crate::kafka::errors::{ClientError, Reaction, TxnError};
+use crate::kafka::group::CommandSender;
+use crate::kafka::producer::{GroupIdentity, OffsetCommit, TransactionalProducer};
+use crate::membership::MembershipCommand;
+use crate::runtime::{CallFailure, CommittedOffset, Effect, FailureClass, Outcome, Reports, ResetTo, StreamThreadCore};
+
+/// One slice of a call that may be made again, milliseconds.
+const SLICE_MS: u64 = 2_000;
+/// `init_transactions` waits for the coordinator, which may have to abort a transaction first.
+const INIT_MS: u64 = 30_000;
+/// Committed offsets wait for pending transactions; between slices commits of other tasks go on.
+const COMMITTED_MS: u64 = 1_000;
+
+/// The clients of one stream thread.
+pub(super) struct Clients {
+    pub(super) group_id: String,
+    pub(super) consumer: BatchConsumer,
+    pub(super) producer: Option<TransactionalProducer>,
+    pub(super) producer_config: Vec<(String, String)>,
+    pub(super) cluster: Cluster,
+    pub(super) restorer: Restorer,
+    pub(super) membership: CommandSender,
+    /// The assignment that is being applied.
+    pub(super) assignment: u64,
+    /// The producer's number of the open epoch.
+    pub(super) producer_epoch: u32,
+}
+
+impl Clients {
+    /// Carries out one effect and tells the core how it ended.
+    pub(super) fn perform(&mut self, effect: Effect, core: &mut StreamThreadCore, now_ms: i64) -> ProcessResult {
+        if let Effect::Restore(job) = effect {
+            self.restorer.submit(job);
+            return Ok(());
+        }
+        match self.outcome_of(effect, core, now_ms)? {
+            Some(outcome) => core.on_outcome(outcome, now_ms),
+            None => Ok(()),
+        }
+    }
+
+    /// `None`: the core was told already.
+    fn outcome_of(&mut self, effect: Effect, core: &mut StreamThreadCore, now_ms: i64) -> ProcessResult<Option<Outcome>> {
+        let outcome = match effect {
+            Effect::InitTransactions => self.init(),
+            Effect::RecreateProducer => {
+                self.producer = None;
+                Outcome::Done
+            }
+            Effect::FetchCommitted { partitions } => self.committed(&partitions),
+            Effect::ResolveReset { partitions } => self.resolve(&partitions),
+            Effect::ListChangelogs { partitions } => self.cluster.changelogs(&partitions).map_or_else(|e| failed(&e), Outcome::Changelogs),
+            Effect::Assign { partitions } => {
+                let assigned = partitions.into_iter().map(|a| AssignedPartition {
+                    topic: a.topic_partition.topic.to_string(),
+                    partition: a.topic_partition.partition,
+                    start_offset: a.start_offset,
+                    id: a.id,
+                    incarnation: a.incarnation,
+                });
+                done(self.consumer.incremental_assign(&assigned.collect::<Vec<_>>()))
+            }
+            Effect::Unassign { partitions } => {
+                hooks::reach("during-revoke");
+                done(self.consumer.incremental_unassign(&partitions))
+            }
+            Effect::Pause { partitions } => {
+                self.consumer.pause(&partitions);
+                Outcome::Done
+            }
+            Effect::Resume { partitions } => {
+                self.consumer.resume(&partitions);
+                Outcome::Done
+            }
+            Effect::BeginTransaction => match self.producer()?.begin() {
+                Ok(epoch) => {
+                    self.producer_epoch = epoch;
+                    Outcome::Done
+                }
+                Err(error) => refused(&error),
+            },
+            Effect::Send { .. } => return self.send(core),
+            Effect::Flush { .. } => return self.flush(core),
+            Effect::SendOffsets { offsets, group, .. } => {
+                let identity = GroupIdentity { group_id: self.group_id.clone(), member_id: group.member_id, member_epoch: group.member_epoch, instance_id: None };
+                let offsets: Vec<OffsetCommit> = offsets.into_iter().map(commit_of).collect();
+                let sent = self.producer()?.send_offsets(&offsets, &identity, SLICE_MS);
+                hooked("after-offsets-sent-before-commit", ended(sent))
+            }
+            Effect::CommitTransaction { .. } => {
+                let committed = self.producer()?.commit(SLICE_MS);
+                hooked("after-commit-before-apply", ended(committed))
+            }
+            Effect::AbortTransaction => ended(self.producer()?.abort(SLICE_MS)),
+            Effect::Apply { .. } => {
+                core.apply(now_ms)?;
+                hooked("after-apply", Outcome::Done)
+            }
+            Effect::Acknowledge { tasks } => {
+                hooks::reach("before-acknowledge");
+                self.membership.owned(self.assignment, tasks, Vec::new());
+                Outcome::Done
+            }
+            Effect::HeartbeatNow => {
+                self.membership.send(MembershipCommand::HeartbeatNow);
+                Outcome::Done
+            }
+            Effect::Purge { before } => self.purge(&before),
+            Effect::Restore(_) => return Err(Error::bug("a restore is no effect with an outcome")),
+        };
+        Ok(Some(outcome))
+    }
+
+    fn producer(&self) -> ProcessResult<&TransactionalProducer> {
+        self.producer.as_ref().ok_or_else(|| Error::bug("there is no producer"))
+    }
+
+    fn init(&mut self) -> Outcome {
+        let made = match self.producer.take() {
+            Some(producer) => Ok(producer),
+            None => TransactionalProducer::new(&self.producer_config),
+        };
+        match made {
+            Ok(producer) => {
+                let ready = producer.init_transactions(INIT_MS);
+                self.producer = Some(producer);
+                ended(ready)
+            }
+            Err(error) => refused(&error),
+        }
+    }
+
+    fn committed(&self, partitions: &[TopicPartition]) -> Outcome {
+        match self.consumer.committed(partitions, COMMITTED_MS) {
+            Ok(offsets) => Outcome::Committed(offsets.into_iter().map(|(tp, committed)| (tp, committed.map(|c| (c.offset, c.metadata)))).collect()),
+            Err(error) => failed(&error),
+        }
+    }
+
+    fn resolve(&self, partitions: &[(TopicPartition, ResetTo)]) -> Outcome {
+        let mut starts = Vec::new();
+        for (reset, which) in [(ResetTo::Earliest, OffsetSpec::Earliest), (ResetTo::Latest, OffsetSpec::Latest)] {
+            let wanted: Vec<TopicPartition> = partitions.iter().filter(|(_, to)| *to == reset).map(|(tp, _)| tp.clone()).collect();
+            if wanted.is_empty() {
+                continue;
+            }
+            match self.cluster.offsets(&wanted, which, Isolation::ReadCommitted) {
+                Ok(offsets) => starts.extend(offsets),
+                Err(error) => return failed(&error),
+            }
+        }
+        Outcome::Started(starts)
+    }
+
+    /// Sends every outbox. A record that the client itself refuses (too large) never reached the broker, so the production
+    /// handler may let it pass.
+    fn send(&mut self, core: &mut StreamThreadCore) -> ProcessResult<Option<Outcome>> {
+        let Some(producer) = &mut self.producer else { return Err(Error::bug("there is no producer")) };
+        let mut dropped = 0;
+        for outbox in core.outboxes() {
+            let mut first = 0;
+            while let Err(error) = producer.send_from(outbox, first) {
+                let topic_partition = TopicPartition::new(error.topic.clone(), error.partition);
+                if !matches!(error.class, crate::kafka::errors::TxnErrorClass::Other) {
+                    return Ok(Some(class_failed(error.class, &error.name, &error.message)));
+                }
+                core.may_drop(&topic_partition, &error.name, &error.message)?;
+                dropped += 1;
+                first = error.index + 1;
+            }
+        }
+        core.outboxes_sent();
+        core.count_dropped(dropped);
+        Ok(Some(hooked("after-send", Outcome::Done)))
+    }
+
+    /// Waits for all delivery reports of the epoch, then looks at them.
+    fn flush(&mut self, core: &mut StreamThreadCore) -> ProcessResult<Option<Outcome>> {
+        let producer = self.producer()?;
+        if let Err(error) = producer.flush(SLICE_MS) {
+            return Ok(Some(refused(&error)));
+        }
+        let reports = producer.reports(self.producer_epoch);
+        if let Some(failure) = reports.failed.first() {
+            let topic_partition = TopicPartition::new(failure.topic.clone(), failure.partition);
+            return match failure.reaction() {
+                Reaction::ReplaceProducer => Ok(Some(class_failed(crate::kafka::errors::TxnErrorClass::Fatal, &failure.name, &failure.message))),
+                reaction => {
+                    let retriable = matches!(reaction, Reaction::AbortAndRewind | Reaction::AbortAndRejoin | Reaction::Again);
+                    core.on_undelivered(&topic_partition, &failure.name, &failure.message, retriable).map(|()| None)
+                }
+            };
+        }
+        let highest = reports.slots().collect();
+        let flushed = Outcome::Flushed(Reports { highest, acknowledged: reports.acked });
+        Ok(Some(hooked("after-flush-before-offsets", flushed)))
+    }
+
+    fn purge(&self, before: &[(TopicPartition, i64)]) -> Outcome {
+        match self.cluster.admin().delete_records(before, super::cluster::QUESTION_MS) {
+            Ok(results) => {
+                for (topic_partition, result) in results {
+                    if let Err(error) = result {
+                        tracing::warn!(%topic_partition, %error, "processed repartition records could not be deleted; tried again later");
+                    }
+                }
+                Outcome::Done
+            }
+            Err(error) => failed(&error),
+        }
+    }
+}
+
+fn commit_of(offset: CommittedOffset) -> OffsetCommit {
+    OffsetCommit {
+        topic: offset.topic_partition.topic.to_string(),
+        partition: offset.topic_partition.partition,
+        offset: offset.offset,
+        leader_epoch: offset.leader_epoch,
+        metadata: offset.metadata,
+    }
+}
+
+fn hooked(point: &str, outcome: Outcome) -> Outcome {
+    if !hooks::reach(point) {
+        return outcome;
+    }
+    Outcome::Failed(CallFailure { class: FailureClass::Fatal, code: "TEST_HOOK".to_owned(), message: format!("told to fail at {point}") })
+}
+
+fn done(result: Result<(), ClientError>) -> Outcome {
+    result.map_or_else(|error| failed(&error), |()| Outcome::Done)
+}
+
+fn failed(error: &ClientError) -> Outcome {
+    Outcome::Failed(failure_of(error))
+}
+
+fn ended(result: Result<(), TxnError>) -> Outcome {
+    result.map_or_else(|error| refused(&error), |()| Outcome::Done)
+}
+
+fn refused(error: &TxnError) -> Outcome {
+    let class = match error.reaction() {
+        Reaction::Again => FailureClass::Retriable,
+        Reaction::AbortAndRewind => FailureClass::Abortable,
+        Reaction::AbortAndRejoin => FailureClass::StaleMember,
+        Reaction::ReplaceProducer if error.is_fenced() => FailureClass::Fenced,
+        Reaction::ReplaceProducer => FailureClass::Fatal,
+        Reaction::AbortAndStop | Reaction::Stop => FailureClass::Stop,
+        Reaction::Ignore => return Outcome::Done,
+    };
+    Outcome::Failed(CallFailure { class, code: error.name.clone(), message: error.to_string() })
+}
+
+fn class_failed(class: crate::kafka::errors::TxnErrorClass, code: &str, message: &str) -> Outcome {
+    use crate::kafka::errors::TxnErrorClass;
+    let class = match class {
+        TxnErrorClass::Fatal if code.contains("FENCED") => FailureClass::Fenced,
+        TxnErrorClass::Fatal => FailureClass::Fatal,
+        TxnErrorClass::Abortable => FailureClass::Abortable,
+        // A send is not repeated as a whole: part of the outbox is taken already.
+        TxnErrorClass::Retriable => FailureClass::Abortable,
+        TxnErrorClass::Other => FailureClass::Stop,
+    };
+    Outcome::Failed(CallFailure { class, code: code.to_owned(), message: message.to_owned() })
+}

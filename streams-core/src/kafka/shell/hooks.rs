@@ -1,0 +1,82 @@
+//! Named points at which a test can pause, fail or kill the process. Only with the feature `test-hooks`.
+//!
+//! Armed by the environment: `STREAMS_TEST_HOOKS=point=action[@n][,…]`, `action` one of `abort` (the process ends at
+//! once, as by SIGKILL), `pause` (for ever), `fail` (the step fails for good); `@n` = the n-th time (default 1).
+
+/// The points, in the order of a commit and a task's life.
+pub const POINTS: [&str; 8] = [
+    "after-flush-before-offsets",
+    "after-offsets-sent-before-commit",
+    "after-commit-before-apply",
+    "after-apply",
+    "during-restore",
+    "during-revoke",
+    "after-send",
+    "before-acknowledge",
+];
+
+/// What a hook does.
+#[cfg(feature = "test-hooks")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Action {
+    Abort,
+    Pause,
+    Fail,
+}
+
+/// Reaches a point; answers whether the step has to fail.
+#[cfg(feature = "test-hooks")]
+pub(crate) fn reach(point: &str) -> bool {
+    match armed::take(point) {
+        None => false,
+        Some(Action::Fail) => true,
+        Some(Action::Abort) => std::process::abort(),
+        Some(Action::Pause) => loop {
+            std::thread::park();
+        },
+    }
+}
+
+/// Reaches a point: nothing without the feature `test-hooks`.
+#[cfg(not(feature = "test-hooks"))]
+#[inline(always)]
+pub(crate) fn reach(_point: &str) -> bool {
+    false
+}
+
+#[cfg(feature = "test-hooks")]
+mod armed {
+    use std::sync::{Mutex, OnceLock, PoisonError};
+
+    use super::Action;
+
+    struct Armed {
+        point: String,
+        action: Action,
+        left: u32,
+    }
+
+    fn parse(text: &str) -> Option<Armed> {
+        let (point, rest) = text.split_once('=')?;
+        let (action, count) = rest.split_once('@').unwrap_or((rest, "1"));
+        let action = match action {
+            "abort" => Action::Abort,
+            "pause" => Action::Pause,
+            "fail" => Action::Fail,
+            _ => return None,
+        };
+        Some(Armed { point: point.to_owned(), action, left: count.parse().ok()? })
+    }
+
+    pub(super) fn take(point: &str) -> Option<Action> {
+        static ARMED: OnceLock<Mutex<Vec<Armed>>> = OnceLock::new();
+        let armed = ARMED.get_or_init(|| {
+            let text = std::env::var("STREAMS_TEST_HOOKS").unwrap_or_default();
+            Mutex::new(text.split(',').filter_map(parse).collect())
+        });
+        let mut armed = armed.lock().unwrap_or_else(PoisonError::into_inner);
+        let hook = armed.iter_mut().find(|hook| hook.point == point && hook.left > 0)?;
+        hook.left -= 1;
+        (hook.left == 0).then_some(hook.action)
+    }
+}

@@ -1,0 +1,15 @@
+//! The shell around the core: one OS thread per stream thread, which turns effects into client calls and results into
+//! outcomes. What should happen is decided in the core; an `if` about that does not belong here.
+
+mod clock;
+mod cluster;
+mod effects;
+mod global;
+pub mod hooks;
+mod restorer;
+mod state;
+mod streams;
+mod thread;
+
+pub use state::State;
+pub use streams::{KafkaStreams, StateListener, ThreadMetadata};

@@ -1,0 +1,202 @@
+//! Restores on a thread of their own: replays changelogs into a task's state while ready tasks go on.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::clock::Clock;
+use super::hooks;
+use crate::fetch::{Fetched, PartitionBatch, PartitionId};
+use crate::kafka::consumer::{AssignedPartition, BatchConsumer};
+use crate::restore::{self, ChangelogRecord};
+use crate::runtime::{CallFailure, ChangelogRestore, FailureClass, RestoreJob, Restored};
+
+/// Records handed to a store in one batch.
+const BATCH_RECORDS: usize = 10_000;
+/// The longest wait for records before the job looks whether it has to stop.
+const WAIT_MS: u64 = 100;
+/// After how long without progress people are told what is waited for.
+const STALLED_MS: i64 = 5_000;
+
+/// The restore thread of one stream thread; started with the first job.
+pub(super) struct Restorer {
+    config: Vec<(String, String)>,
+    name: String,
+    jobs: Option<Sender<RestoreJob>>,
+    results: Receiver<Restored>,
+    results_in: Sender<Restored>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Restorer {
+    pub(super) fn new(config: Vec<(String, String)>, name: String) -> Self {
+        let (results_in, results) = channel();
+        Restorer { config, name, jobs: None, results, results_in, stop: Arc::default(), thread: None }
+    }
+
+    /// Hands a job over. One that can't be started comes back as failed.
+    pub(super) fn submit(&mut self, job: RestoreJob) {
+        if self.jobs.is_none() {
+            let (jobs, queue) = channel();
+            let (config, results, stop) = (self.config.clone(), self.results_in.clone(), Arc::clone(&self.stop));
+            let worker = std::thread::Builder::new().name(self.name.clone());
+            self.thread = worker.spawn(move || work(&config, &queue, &results, &stop)).ok();
+            self.jobs = Some(jobs);
+        }
+        let unsent = match &self.jobs {
+            Some(jobs) => jobs.send(job).map_err(|error| error.0).err(),
+            None => Some(job),
+        };
+        if let Some(job) = unsent {
+            let failure = failed(FailureClass::Stop, "RESTORE_THREAD", "the restore thread could not be started");
+            // Nobody listening means that the stream thread is gone, and the job with it.
+            let _ = self.results_in.send(Restored { task: job.task, incarnation: job.incarnation, state: job.state, records: BTreeMap::new(), failure: Some(failure) });
+        }
+    }
+
+    /// A finished job, if there is one.
+    pub(super) fn try_result(&self) -> Option<Restored> {
+        self.results.try_recv().ok()
+    }
+}
+
+impl Drop for Restorer {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.jobs = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn failed(class: FailureClass, code: &str, message: &str) -> CallFailure {
+    CallFailure { class, code: code.to_owned(), message: message.to_owned() }
+}
+
+fn work(config: &[(String, String)], jobs: &Receiver<RestoreJob>, results: &Sender<Restored>, stop: &AtomicBool) {
+    let mut consumer = None;
+    while !stop.load(Ordering::Relaxed) {
+        let mut job = match jobs.recv_timeout(Duration::from_millis(WAIT_MS)) {
+            Ok(job) => job,
+            Err(RecvTimeoutError::Timeout) => continue,
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
+        let mut records = BTreeMap::new();
+        let failure = run(config, &mut consumer, &mut job, &mut records, stop).err();
+        let restored = Restored { task: job.task, incarnation: job.incarnation, state: job.state, records, failure };
+        if results.send(restored).is_err() {
+            return;
+        }
+    }
+}
+
+struct Progress<'a> {
+    changelog: &'a ChangelogRestore,
+    position: i64,
+    buffered: Vec<ChangelogRecord>,
+    buffered_to: i64,
+    records: u64,
+}
+
+fn run(config: &[(String, String)], consumer: &mut Option<BatchConsumer>, job: &mut RestoreJob, records: &mut BTreeMap<String, u64>, stop: &AtomicBool) -> Result<(), CallFailure> {
+    let client = |error: crate::kafka::errors::ClientError| super::cluster::failure_of(&error);
+    let state = |error: streams_state::StateError| failed(FailureClass::Stop, "STATE", &error.to_string());
+    let consumer = match consumer {
+        Some(consumer) => consumer,
+        None => consumer.insert(BatchConsumer::new(config).map_err(client)?),
+    };
+    let mut parts = Vec::new();
+    for (number, changelog) in (0..).zip(&job.changelogs) {
+        restore::begin(&mut job.state, changelog).map_err(state)?;
+        parts.push(AssignedPartition {
+            topic: changelog.topic_partition.topic.to_string(),
+            partition: changelog.topic_partition.partition,
+            start_offset: changelog.from,
+            id: PartitionId(number),
+            incarnation: job.incarnation,
+        });
+    }
+    consumer.assign(&parts).map_err(client)?;
+    let start = |changelog| Progress { changelog, position: changelog_from(changelog), buffered: Vec::new(), buffered_to: changelog_from(changelog), records: 0 };
+    let mut progress: Vec<Progress<'_>> = job.changelogs.iter().map(start).collect();
+    let clock = Clock::new();
+    let (mut moved_ms, mut told) = (clock.now_ms(), false);
+    let mut fetched = Vec::new();
+    while progress.iter().any(|part| part.position < part.changelog.to) {
+        if stop.load(Ordering::Relaxed) {
+            return Err(failed(FailureClass::Retriable, "STOPPED", "the instance is closing"));
+        }
+        consumer.fetch(BATCH_RECORDS, WAIT_MS, &mut fetched).map_err(client)?;
+        if !fetched.is_empty() {
+            (moved_ms, told) = (clock.now_ms(), false);
+        }
+        for item in fetched.drain(..) {
+            take(&mut progress, item)?;
+        }
+        for part in &mut progress {
+            if part.buffered_to > part.position {
+                let (changelog, to) = (part.changelog, part.buffered_to);
+                part.records += restore::apply(&mut job.state, changelog, &part.buffered, to).map_err(state)?;
+                part.buffered.clear();
+                part.position = to;
+                hooks::reach("during-restore");
+            }
+        }
+        if clock.now_ms() - moved_ms > STALLED_MS && !told {
+            told = true;
+            tell_stalled(job.task, &progress);
+        }
+    }
+    for part in progress {
+        restore::finish(&mut job.state, part.changelog, part.position).map_err(state)?;
+        records.insert(part.changelog.name.clone(), part.records);
+        tracing::info!(task = %job.task, store = part.changelog.name, restored = part.records, to = part.position, "store is restored");
+    }
+    consumer.assign(&[]).map_err(client)
+}
+
+fn changelog_from(changelog: &ChangelogRestore) -> i64 {
+    changelog.from
+}
+
+/// The high watermark is known, the last stable offset stands still: somebody's transaction is open.
+fn tell_stalled(task: crate::TaskId, progress: &[Progress<'_>]) {
+    for part in progress.iter().filter(|part| part.position < part.changelog.to) {
+        tracing::warn!(
+            %task, store = part.changelog.name, changelog = %part.changelog.topic_partition, position = part.position, target = part.changelog.to,
+            "the restore waits for an open transaction of another producer; the broker ends it at its transaction timeout"
+        );
+    }
+}
+
+fn take(progress: &mut [Progress<'_>], item: Fetched) -> Result<(), CallFailure> {
+    match item {
+        Fetched::Records(batch) => {
+            if let Some(part) = progress.get_mut(batch.partition.0 as usize) {
+                add(part, &batch);
+            }
+        }
+        Fetched::Eof { partition, offset, .. } => {
+            if let Some(part) = progress.get_mut(partition.0 as usize) {
+                part.buffered_to = part.buffered_to.max(offset);
+            }
+        }
+        Fetched::Error(error) if error.partition.is_some() => {
+            return Err(failed(FailureClass::Retriable, "FETCH", &error.to_string()));
+        }
+        Fetched::Error(error) => tracing::debug!(%error, "the restore consumer met an error; it goes on by itself"),
+    }
+    Ok(())
+}
+
+fn add(part: &mut Progress<'_>, batch: &PartitionBatch) {
+    for record in batch.iter() {
+        part.buffered.push(ChangelogRecord { key: record.key.map(<[u8]>::to_vec), value: record.value.map(<[u8]>::to_vec), timestamp_ms: record.timestamp_ms });
+        part.buffered_to = record.offset + 1;
+    }
+}
