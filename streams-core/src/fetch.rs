@@ -87,14 +87,14 @@ impl PartitionBatch {
     /// Returns false, and keeps the batch as it was, when the batch would grow past [`MAX_BATCH_BYTES`]; an empty
     /// batch takes any record Kafka can carry.
     #[must_use]
-    pub fn push<'h>(
+    pub fn push<'h, N: AsRef<str>>(
         &mut self,
         offset: i64,
         timestamp_ms: i64,
         leader_epoch: i32,
         key: Option<&[u8]>,
         value: Option<&[u8]>,
-        headers: impl IntoIterator<Item = (&'h str, Option<&'h [u8]>)>,
+        headers: impl IntoIterator<Item = (N, Option<&'h [u8]>)>,
     ) -> bool {
         let (key_bytes, value_bytes) = (key.unwrap_or_default(), value.unwrap_or_default());
         let start = self.arena.len();
@@ -106,7 +106,7 @@ impl PartitionBatch {
         let headers_start = self.arena.len();
         let fits = headers
             .into_iter()
-            .all(|(name, value)| packed_headers::append(&mut self.arena, name, value));
+            .all(|(name, value)| packed_headers::append(&mut self.arena, name.as_ref(), value));
         let lengths = (
             fits.then(|| u32::try_from(start).ok()).flatten(),
             key.map_or(Some(NULL), packed_headers::length),

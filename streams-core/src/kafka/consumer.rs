@@ -1,0 +1,430 @@
+//! The consumer: explicit assignments, batches grouped by partition, offsets of groups and logs.
+//!
+//! It never subscribes, stores offsets or commits: membership and positions belong to the runtime.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::admin::{self, Isolation, ListedOffset, OffsetSpec};
+use super::deadline::{Deadline, native_ms};
+use super::defaults;
+use super::errors::{ClientError, fetch_error_kind};
+use super::ffi::client::{Client, Kind};
+use super::ffi::consume::{MessageBuffer, MessageRef, SignalledQueue};
+use super::ffi::error::{NativeError, check, code, describe};
+use super::ffi::list::PartitionList;
+use super::ffi::signal::{Signal, Waker};
+use crate::TopicPartition;
+use crate::fetch::{FetchError, Fetched, PartitionBatch, PartitionId};
+
+/// The most messages taken from a queue in one call, so the most records in one [`PartitionBatch`].
+pub const MAX_BATCH_RECORDS: usize = 4096;
+
+/// A partition to read, from an offset given explicitly.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AssignedPartition {
+    /// The topic.
+    pub topic: String,
+    /// The partition number.
+    pub partition: i32,
+    /// The first offset to read, ≥ 0. Resetting a missing or refused offset is the caller's decision.
+    pub start_offset: i64,
+    /// The number under which records, marks and errors of this partition are handed out.
+    pub id: PartitionId,
+    /// The incarnation that is handed out with them.
+    pub incarnation: u64,
+}
+
+/// An offset committed by a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommittedOffset {
+    /// The next offset to read.
+    pub offset: i64,
+    /// The leader epoch committed with it; -1 = none.
+    pub leader_epoch: i32,
+    /// The metadata committed with it; empty = none.
+    pub metadata: String,
+}
+
+/// Reads assigned partitions in batches.
+///
+/// Records of a partition come in the order of its log, and an end-of-partition mark comes behind the records before
+/// it. What was fetched under an assignment that has been replaced is never handed out.
+///
+/// Java counterpart: the consumer of `org.apache.kafka.streams.processor.internals.StreamThread`.
+pub struct BatchConsumer {
+    client: Arc<Client>,
+    events: SignalledQueue,
+    slots: Vec<Slot>,
+    next: usize,
+    waker: Arc<Waker>,
+    buffer: MessageBuffer,
+    group_id: String,
+}
+
+struct Slot {
+    partition: AssignedPartition,
+    queue: SignalledQueue,
+    paused: bool,
+}
+
+impl fmt::Debug for BatchConsumer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BatchConsumer")
+            .field("group_id", &self.group_id)
+            .field("assigned", &self.slots.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl BatchConsumer {
+    /// A consumer with librdkafka's property names. `group.id` is required, also for a consumer that never looks at a
+    /// group's offsets: librdkafka assigns partitions only with one. See [`defaults`] for what is set otherwise.
+    ///
+    /// # Errors
+    /// A property that librdkafka does not know or accept.
+    pub fn new(config: &[(String, String)]) -> Result<Self, ClientError> {
+        const MAKING: &str = "making a consumer";
+        let group_id = config.iter().rev().find(|(name, _)| name == "group.id").map(|(_, value)| value.clone());
+        let group_id = group_id.ok_or_else(|| ClientError::invalid(MAKING, "", "group.id is not set"))?;
+        let failed = |error| ClientError::new(MAKING, &group_id, error);
+        let merged = defaults::merge(defaults::CONSUMER, config, defaults::CONSUMER_MANDATORY);
+        let client = Arc::new(Client::new(Kind::Consumer, &merged).map_err(failed)?);
+        client.poll_set_consumer().map_err(failed)?;
+        let waker = Arc::new(Waker::default());
+        let events = SignalledQueue::of_consumer(&client, Signal::new(Arc::clone(&waker))).map_err(failed)?;
+        let buffer = MessageBuffer::new(MAX_BATCH_RECORDS);
+        Ok(BatchConsumer { client, events, slots: Vec::new(), next: 0, waker, buffer, group_id })
+    }
+
+    /// Replaces the whole assignment. Everything fetched before is dropped, also for partitions that stay: they are
+    /// read again from their new start. Paused partitions are resumed.
+    ///
+    /// # Errors
+    /// A negative start offset, or librdkafka's refusal; then nothing is assigned.
+    pub fn assign(&mut self, partitions: &[AssignedPartition]) -> Result<(), ClientError> {
+        let list = start_list(partitions)?;
+        self.client.assign(None).map_err(|error| assign_error("", error))?;
+        self.discard_slots(|_| true);
+        let slots = self.new_slots(partitions)?;
+        self.client.assign(Some(&list)).map_err(|error| assign_error("", error))?;
+        self.slots = slots;
+        Ok(())
+    }
+
+    /// Adds partitions and leaves the others as they are.
+    ///
+    /// # Errors
+    /// A negative start offset, a partition that is assigned already, or librdkafka's refusal; then nothing is added.
+    pub fn incremental_assign(&mut self, partitions: &[AssignedPartition]) -> Result<(), ClientError> {
+        if partitions.is_empty() {
+            return Ok(());
+        }
+        let known = |new: &AssignedPartition| {
+            self.slots.iter().any(|slot| {
+                slot.partition.id == new.id
+                    || (slot.partition.partition == new.partition && slot.partition.topic == new.topic)
+            })
+        };
+        if let Some(twice) = partitions.iter().find(|new| known(new)) {
+            let subject = format!("{}-{}", twice.topic, twice.partition);
+            return Err(ClientError::invalid(ASSIGNING, subject, "the partition or its id is assigned already"));
+        }
+        let list = start_list(partitions)?;
+        let slots = self.new_slots(partitions)?;
+        self.client.incremental_assign(&list).map_err(|error| assign_error("", error))?;
+        self.slots.extend(slots);
+        Ok(())
+    }
+
+    /// Takes partitions away and drops what was fetched for them; unknown ids are left out.
+    ///
+    /// # Errors
+    /// librdkafka's refusal.
+    pub fn incremental_unassign(&mut self, ids: &[PartitionId]) -> Result<(), ClientError> {
+        let leaving = |slot: &Slot| ids.contains(&slot.partition.id);
+        let gone: Vec<_> = self.slots.iter().filter(|slot| leaving(slot)).map(|slot| slot.partition.clone()).collect();
+        if gone.is_empty() {
+            return Ok(());
+        }
+        let list = start_list(&gone)?;
+        self.client.incremental_unassign(&list).map_err(|error| assign_error("", error))?;
+        self.discard_slots(leaving);
+        Ok(())
+    }
+
+    /// Stops handing out records of these partitions. What librdkafka has fetched is kept, up to the limits of the
+    /// partition's queue, so a pause costs nothing.
+    pub fn pause(&mut self, ids: &[PartitionId]) {
+        self.set_paused(ids, true);
+    }
+
+    /// Hands out records of these partitions again.
+    pub fn resume(&mut self, ids: &[PartitionId]) {
+        self.set_paused(ids, false);
+    }
+
+    fn set_paused(&mut self, ids: &[PartitionId], paused: bool) {
+        for slot in self.slots.iter_mut().filter(|slot| ids.contains(&slot.partition.id)) {
+            slot.paused = paused;
+        }
+    }
+
+    /// Appends what is there to `out`, up to `max` records, waiting up to `timeout_ms` when there is nothing. Returns
+    /// the number of records; end-of-partition marks and errors come beside them, so `out` may grow although it is 0.
+    ///
+    /// # Errors
+    /// Only that the client can't go on; errors of partitions are elements of `out`.
+    pub fn fetch(&mut self, max: usize, timeout_ms: u64, out: &mut Vec<Fetched>) -> Result<usize, ClientError> {
+        let before = out.len();
+        let deadline = Deadline::after_ms(timeout_ms);
+        loop {
+            self.serve_events(out);
+            let records = self.sweep(max, out);
+            let remaining_ms = deadline.remaining_ms();
+            if out.len() > before || remaining_ms == 0 {
+                return match self.client.fatal_error() {
+                    Some((code, message)) if out.len() == before => {
+                        let error = NativeError { fatal: true, ..NativeError::new(code, message) };
+                        Err(ClientError::new("fetching", "", error))
+                    }
+                    _ => Ok(records),
+                };
+            }
+            self.waker.wait(remaining_ms);
+        }
+    }
+
+    /// Ends a [`fetch`](Self::fetch) that is waiting in another thread; may be called at any time.
+    #[must_use]
+    pub fn wake_handle(&self) -> WakeHandle {
+        WakeHandle(Arc::clone(&self.waker))
+    }
+
+    /// The offsets this consumer's group has committed; `None` where there is none.
+    ///
+    /// Under `isolation.level=read_committed` these are stable: while a transaction of another producer still has
+    /// offsets pending the call waits, up to `timeout_ms`.
+    ///
+    /// # Errors
+    /// [`TimedOut`](super::errors::ClientErrorKind::TimedOut) means that the offsets are not known, never that there
+    /// are none. An error of one partition fails the whole call.
+    pub fn committed(
+        &self,
+        partitions: &[TopicPartition],
+        timeout_ms: u64,
+    ) -> Result<Vec<(TopicPartition, Option<CommittedOffset>)>, ClientError> {
+        const READING: &str = "reading committed offsets of";
+        let failed = |error| ClientError::new(READING, format!("group {}", self.group_id), error);
+        let mut list = PartitionList::with_capacity(partitions.len()).map_err(failed)?;
+        for partition in partitions {
+            list.add(&partition.topic, partition.partition, -1, -1).map_err(failed)?;
+        }
+        self.client.committed(&mut list, native_ms(timeout_ms)).map_err(failed)?;
+        let mut offsets = Vec::with_capacity(partitions.len());
+        for (partition, entry) in partitions.iter().zip(list.entries()) {
+            let subject = || format!("group {}, partition {partition}", self.group_id);
+            check(entry.code).map_err(|error| ClientError::new(READING, subject(), error))?;
+            let committed = (entry.offset >= 0).then(|| CommittedOffset {
+                offset: entry.offset,
+                leader_epoch: entry.leader_epoch,
+                metadata: entry.metadata.unwrap_or_default(),
+            });
+            offsets.push((partition.clone(), committed));
+        }
+        Ok(offsets)
+    }
+
+    /// Lists offsets of logs; see [`AdminClient::list_offsets`](super::admin::AdminClient::list_offsets).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn list_offsets(
+        &self,
+        partitions: &[TopicPartition],
+        which: OffsetSpec,
+        isolation: Isolation,
+        timeout_ms: u64,
+    ) -> Result<Vec<(TopicPartition, ListedOffset)>, ClientError> {
+        admin::list_offsets(&self.client, partitions, which, isolation, timeout_ms)
+    }
+
+    /// Describes topics; see [`AdminClient::describe_topics`](super::admin::AdminClient::describe_topics).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn metadata(
+        &self,
+        topics: &[&str],
+        timeout_ms: u64,
+    ) -> Result<Vec<(String, Result<admin::TopicDescription, ClientError>)>, ClientError> {
+        admin::describe_topics(&self.client, topics, timeout_ms)
+    }
+
+    /// The latest statistics as JSON, once each, if `statistics.interval.ms` is set and [`fetch`](Self::fetch) runs.
+    #[must_use]
+    pub fn take_statistics(&self) -> Option<String> {
+        self.client.take_statistics()
+    }
+
+    fn new_slots(&self, partitions: &[AssignedPartition]) -> Result<Vec<Slot>, ClientError> {
+        let slot = |partition: &AssignedPartition| {
+            let signal = Signal::new(Arc::clone(&self.waker));
+            let queue = SignalledQueue::of_partition(&self.client, &partition.topic, partition.partition, signal)
+                .map_err(|error| assign_error(&partition.topic, error))?;
+            Ok(Slot { partition: partition.clone(), queue, paused: false })
+        };
+        partitions.iter().map(slot).collect()
+    }
+
+    /// Lets go of slots whose partitions were just taken away. Their queued records are outdated now: reading the
+    /// queue drops them, where otherwise they would stay in memory and count against the queue's limits.
+    fn discard_slots(&mut self, leaving: impl Fn(&Slot) -> bool) {
+        let (gone, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut self.slots).into_iter().partition(|slot| leaving(slot));
+        self.slots = kept;
+        for slot in gone {
+            while slot.queue.take(&mut self.buffer, MAX_BATCH_RECORDS).len() == MAX_BATCH_RECORDS {}
+        }
+    }
+
+    /// Errors that concern no partition; statistics and log callbacks are served on the way.
+    fn serve_events(&mut self, out: &mut Vec<Fetched>) {
+        if !self.events.signal().take() {
+            return;
+        }
+        let messages = self.events.take(&mut self.buffer, MAX_BATCH_RECORDS);
+        if messages.len() == MAX_BATCH_RECORDS {
+            self.events.signal().keep();
+        }
+        for message in messages.iter().filter(|message| message.code() != code::NO_ERROR) {
+            out.push(Fetched::Error(fetch_error(None, &message)));
+        }
+    }
+
+    /// Reads every partition that has something, each call beginning with the next one, so that none is starved.
+    fn sweep(&mut self, max: usize, out: &mut Vec<Fetched>) -> usize {
+        let mut records = 0;
+        let count = self.slots.len();
+        let first = self.next;
+        self.next = if first + 1 < count { first + 1 } else { 0 };
+        for index in (first..count).chain(0..first.min(count)) {
+            let Some(slot) = self.slots.get(index).filter(|slot| !slot.paused) else { continue };
+            if records >= max {
+                break;
+            }
+            if slot.queue.signal().take() {
+                records += slot.read(&mut self.buffer, max - records, out);
+            }
+        }
+        records
+    }
+}
+
+/// Ends a waiting [`BatchConsumer::fetch`] from another thread.
+#[derive(Clone, Debug)]
+pub struct WakeHandle(Arc<Waker>);
+
+impl WakeHandle {
+    /// Lets the running, or else the next, `fetch` stop waiting and look again.
+    pub fn wake(&self) {
+        self.0.wake();
+    }
+}
+
+impl Slot {
+    /// Takes up to `max` messages and hands them out as runs of records with marks and errors between them.
+    fn read(&self, buffer: &mut MessageBuffer, max: usize, out: &mut Vec<Fetched>) -> usize {
+        let max = max.min(MAX_BATCH_RECORDS);
+        let messages = self.queue.take(buffer, max);
+        if messages.len() == max {
+            self.queue.signal().keep(); // there may be more
+        }
+        let (id, incarnation) = (self.partition.id, self.partition.incarnation);
+        let bytes = messages.iter().map(|message| length(message.key()) + length(message.value())).sum();
+        let mut run = PartitionBatch::with_capacity(id, incarnation, messages.len(), bytes);
+        let mut records = 0;
+        for message in messages.iter() {
+            match message.code() {
+                code::NO_ERROR if message.offset() >= self.partition.start_offset => {
+                    records += 1;
+                    if !append(&mut run, &message) {
+                        hand_out(&mut run, out);
+                        if !append(&mut run, &message) {
+                            out.push(Fetched::Error(unreadable(self, &message)));
+                        }
+                    }
+                }
+                // Below the start: can only be left over from an assignment before this one.
+                code::NO_ERROR => {}
+                code::PARTITION_EOF => {
+                    hand_out(&mut run, out);
+                    out.push(Fetched::Eof { partition: id, incarnation, offset: message.offset() });
+                }
+                _ => {
+                    hand_out(&mut run, out);
+                    out.push(Fetched::Error(fetch_error(Some((id, incarnation)), &message)));
+                }
+            }
+        }
+        hand_out(&mut run, out);
+        records
+    }
+}
+
+fn length(bytes: Option<&[u8]>) -> usize {
+    bytes.map_or(0, <[u8]>::len)
+}
+
+fn append(run: &mut PartitionBatch, message: &MessageRef<'_>) -> bool {
+    let (offset, timestamp_ms, leader_epoch) = (message.offset(), message.timestamp_ms(), message.leader_epoch());
+    run.push(offset, timestamp_ms, leader_epoch, message.key(), message.value(), message.headers())
+}
+
+/// Moves the run's records to `out` and leaves an empty run.
+fn hand_out(run: &mut PartitionBatch, out: &mut Vec<Fetched>) {
+    if !run.is_empty() {
+        let empty = PartitionBatch::new(run.partition, run.incarnation);
+        out.push(Fetched::Records(std::mem::replace(run, empty)));
+    }
+}
+
+fn fetch_error(partition: Option<(PartitionId, u64)>, message: &MessageRef<'_>) -> FetchError {
+    let kind = fetch_error_kind(message.code(), message.offset());
+    FetchError { partition, kind, message: message.error_text() }
+}
+
+/// A record that does not fit into memory structures although Kafka let it through (2 GiB of headers).
+fn unreadable(slot: &Slot, message: &MessageRef<'_>) -> FetchError {
+    let partition = &slot.partition;
+    FetchError {
+        partition: Some((partition.id, partition.incarnation)),
+        kind: crate::fetch::FetchErrorKind::Other(code::MSG_SIZE_TOO_LARGE),
+        message: format!(
+            "{} ({}-{} at offset {})",
+            describe(code::MSG_SIZE_TOO_LARGE),
+            partition.topic,
+            partition.partition,
+            message.offset()
+        ),
+    }
+}
+
+const ASSIGNING: &str = "assigning";
+
+fn assign_error(subject: &str, error: NativeError) -> ClientError {
+    ClientError::new(ASSIGNING, subject, error)
+}
+
+fn start_list(partitions: &[AssignedPartition]) -> Result<PartitionList, ClientError> {
+    let mut list = PartitionList::with_capacity(partitions.len()).map_err(|error| assign_error("", error))?;
+    for partition in partitions {
+        let subject = format!("{}-{}", partition.topic, partition.partition);
+        if partition.start_offset < 0 {
+            let message = format!("start offset {} is not an offset: resolve it first", partition.start_offset);
+            return Err(ClientError::invalid(ASSIGNING, subject, message));
+        }
+        list.add(&partition.topic, partition.partition, partition.start_offset, -1)
+            .map_err(|error| assign_error(&subject, error))?;
+    }
+    Ok(list)
+}
