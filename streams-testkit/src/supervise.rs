@@ -16,14 +16,26 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::error::{Error, Result};
 use crate::wait::{Deadline, poll};
 
-/// `$@` is the program. Its process id goes to our standard output, its own output to our standard error. `read` is a
-/// builtin, so killing the watcher leaves no other process behind; it runs with its outputs closed, so that the reader
-/// of the output sees the end when the program ends. The process id is told last: who has it knows that the guard stands.
+/// `$1` is a folder to delete if we die (or empty), the rest is the program. Its process id goes to our standard output,
+/// its own output to our standard error. `read` is a builtin, so killing the watcher leaves no other process behind; it runs
+/// with its outputs closed, so that the reader of the output sees the end when the program ends. The process id is told
+/// last: who has it knows that the guard stands. The wait before the deletion is bounded (5 s), because a process whose
+/// parent is gone too may stay in the table for good.
 const WRAPPER: &str = r#"
+folder=$1
+shift
 exec 3<&0
 "$@" </dev/null >&2 3<&- &
 pid=$!
-( exec >&- 2>&-; while read -r line <&3; do :; done; kill -KILL "$pid" ) &
+(
+  exec >&- 2>&-
+  while read -r line <&3; do :; done
+  kill -KILL "$pid"
+  [ -n "$folder" ] || exit 0
+  tries=0
+  while kill -0 "$pid" && [ "$tries" -lt 50 ]; do sleep 0.1; tries=$((tries + 1)); done
+  rm -rf -- "$folder"
+) &
 watcher=$!
 echo "$pid"
 exec >&-
@@ -78,6 +90,8 @@ pub(crate) struct Program {
     pub(crate) args: Vec<OsString>,
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) cwd: Option<PathBuf>,
+    /// Deleted if this process dies before the program has ended: our own destructors don't run then.
+    pub(crate) remove_if_orphaned: Option<PathBuf>,
 }
 
 /// A running program under the guard of the wrapper. Dropping it kills the program.
@@ -95,7 +109,8 @@ impl Supervised {
     /// Starts `program`; `output` receives what it prints (both streams, in order).
     pub(crate) fn spawn(program: &Program, output: Stdio) -> Result<Self> {
         let mut command = Command::new("sh");
-        command.arg("-c").arg(WRAPPER).arg("sh").arg(&program.path);
+        let folder = program.remove_if_orphaned.clone().unwrap_or_default();
+        command.args(["-c", WRAPPER, "sh"]).arg(folder).arg(&program.path);
         command
             .args(&program.args)
             .envs(program.env.iter().map(|(k, v)| (k, v)));
@@ -184,10 +199,11 @@ impl Supervised {
 
 impl Drop for Supervised {
     fn drop(&mut self) {
-        drop(self.lifeline.take());
         if let Err(error) = self.kill() {
             tracing::warn!(%error, "a child process may be left");
         }
+        // Only now: as long as the program runs, this would also have the watcher delete the folder.
+        drop(self.lifeline.take());
     }
 }
 
@@ -264,6 +280,22 @@ mod tests {
 
     fn is_zombie(pid: i32) -> bool {
         std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.contains(") Z "))
+    }
+
+    #[test]
+    fn the_folder_of_an_orphan_is_deleted_and_that_of_a_killed_one_is_not() {
+        let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let mut programs = folders.each_ref().map(|folder| {
+            let mut program = shell("exec sleep 1000");
+            program.remove_if_orphaned = Some(folder.path().to_owned());
+            Supervised::spawn(&program, Stdio::null()).unwrap()
+        });
+        programs[0].kill().unwrap();
+        drop(programs[0].lifeline.take());
+        drop(programs[1].lifeline.take());
+        let gone = || Ok(!folders[1].path().exists());
+        crate::wait_until("the deletion of the folder", LIMIT, gone).unwrap();
+        assert!(folders[0].path().exists());
     }
 
     #[test]

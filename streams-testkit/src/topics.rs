@@ -124,7 +124,8 @@ impl Topics {
         ends(&self.reader(Isolation::ReadCommitted)?, topic)
     }
 
-    /// The offsets a group has committed for a topic; partitions without one are missing in the answer.
+    /// The offsets a group has committed for a topic; partitions without one are missing in the answer. Waits (30 s at
+    /// most) while the group's coordinator loads and while a transaction that commits offsets is being decided.
     ///
     /// # Errors
     /// [`Error::Client`].
@@ -139,9 +140,19 @@ impl Topics {
         for partition in 0..partitions_of(&consumer, topic)? {
             asked.add_partition(topic, partition);
         }
-        let found = consumer
-            .committed_offsets(asked, REQUEST_LIMIT)
-            .map_err(Error::client(what()))?;
+        let deadline = Deadline::after(REQUEST_LIMIT);
+        let found = poll(deadline, || {
+            let limit = deadline.remaining().max(Duration::from_secs(1));
+            match consumer.committed_offsets(asked.clone(), limit) {
+                Err(error) if is_settling(&error) && !deadline.expired() => Ok(None),
+                answer => answer.map(Some).map_err(Error::client(what())),
+            }
+        })?;
+        let found = found.ok_or_else(|| Error::Timeout {
+            waiting_for: format!("the coordinator of group {group}"),
+            waited: REQUEST_LIMIT,
+            seen: "it was not ready".to_owned(),
+        })?;
         Ok(found
             .elements()
             .iter()
@@ -211,6 +222,20 @@ fn answer<T>(what: &str, future: impl Future<Output = Result<T, KafkaError>>) ->
             seen: "there was none".to_owned(),
         })?
         .map_err(Error::client(what))
+}
+
+/// The coordinator's topic is being made or loaded (first use, after a restart), or a transaction is being decided.
+fn is_settling(error: &KafkaError) -> bool {
+    use rdkafka::types::RDKafkaErrorCode as Code;
+    matches!(
+        error.rdkafka_error_code(),
+        Some(
+            Code::NotCoordinator
+                | Code::CoordinatorLoadInProgress
+                | Code::CoordinatorNotAvailable
+                | Code::UnstableOffsetCommit
+        )
+    )
 }
 
 fn options() -> AdminOptions {

@@ -223,11 +223,16 @@ fn settings_reach_the_broker_and_a_wrong_one_is_explained_with_the_log() {
     let error = Kafka::start(KafkaOptions::own_broker().setting("num.io.threads", "none")).unwrap_err();
     let text = error.to_string();
     assert!(matches!(error, Error::BrokerStart { .. }), "{text}");
-    assert!(text.contains("broker.log") && text.contains("num.io.threads"), "{text}");
+    assert!(text.contains("num.io.threads"), "{text}");
+    let Error::BrokerStart { log, .. } = error else {
+        unreachable!("checked above")
+    };
+    assert!(log.is_file(), "the log that the error names is there to be read");
+    std::fs::remove_dir_all(log.parent().unwrap()).unwrap();
 }
 
 #[test]
-fn the_broker_ends_with_the_process_that_started_it() {
+fn broker_and_folder_end_with_the_process_that_started_them() {
     let mut holder = ChildApp::this_test("holds_a_broker").unwrap().start().unwrap();
     let line = holder
         .wait_for_line(Duration::from_secs(180), |line| line.contains("broker process "))
@@ -240,17 +245,24 @@ fn the_broker_ends_with_the_process_that_started_it() {
                 .is_empty()
     };
     assert!(runs());
+    let folder = holder
+        .wait_for_line(LIMIT, |line| line.contains("broker folder "))
+        .unwrap();
+    let folder = std::path::PathBuf::from(folder.split_once("broker folder ").unwrap().1);
+    assert!(folder.is_dir());
     holder.kill().unwrap();
-    wait_until("the end of the broker", LIMIT, || Ok(!runs())).unwrap();
+    let gone = || Ok(!runs() && !folder.exists());
+    wait_until("the end of the broker and of its folder", LIMIT, gone).unwrap();
 }
 
 #[test]
-#[ignore = "run by the_broker_ends_with_the_process_that_started_it"]
+#[ignore = "run by broker_and_folder_end_with_the_process_that_started_them"]
 fn holds_a_broker() {
     if !is_child_of_test("holds_a_broker") {
         return;
     }
     let kafka = start(KafkaOptions::own_broker());
+    println!("broker folder {}", kafka.data_dir().unwrap().display());
     println!("broker process {}", kafka.pid().unwrap());
     // Killed from outside; the bound is for the case that nobody does.
     let _ = wait_until("the kill", LIMIT, || Ok(false));

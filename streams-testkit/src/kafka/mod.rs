@@ -61,7 +61,7 @@ impl KafkaOptions {
     }
 
     /// Keeps the broker's files in `folder` (made if missing, not deleted at the end; a folder used before keeps its topics).
-    /// Without this they are in a temporary folder and vanish with the [`Kafka`].
+    /// Without this they are in a temporary folder and vanish with the [`Kafka`], or with this process; only a broker that does not start leaves its folder, for its log.
     #[must_use]
     pub fn data_dir(mut self, folder: impl Into<PathBuf>) -> Self {
         self.data_dir = Some(folder.into());

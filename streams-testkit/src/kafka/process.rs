@@ -39,7 +39,7 @@ pub(crate) struct Broker {
     process: Option<Supervised>,
     start_time: Duration,
     /// Deletes the folder at the end, unless the caller named it.
-    _temporary: Option<TempDir>,
+    temporary: Option<TempDir>,
 }
 
 /// Why a launch did not lead to a ready broker.
@@ -85,13 +85,17 @@ impl Broker {
             bootstrap: String::new(),
             process: None,
             start_time: Duration::ZERO,
-            _temporary: temporary,
+            temporary,
         };
-        if is_new {
-            broker.format()?;
+        let started = match is_new {
+            true => broker.format().and_then(|()| broker.launch_on_free_ports()),
+            false => broker.launch_on_free_ports(),
+        };
+        if started.is_err() {
+            // The error names the log: it stays to be read.
+            let _kept = broker.temporary.take().map(TempDir::keep);
         }
-        broker.launch_on_free_ports()?;
-        Ok(broker)
+        started.map(|()| broker)
     }
 
     pub(super) fn bootstrap(&self) -> &str {
@@ -244,6 +248,7 @@ impl Broker {
         let program = Program {
             path: self.java.path.clone(),
             args,
+            remove_if_orphaned: self.temporary.as_ref().map(|folder| folder.path().to_owned()),
             ..Program::default()
         };
         Supervised::spawn(&program, Stdio::from(output))
@@ -396,7 +401,7 @@ mod tests {
                 bootstrap: String::new(),
                 process: None,
                 start_time: Duration::ZERO,
-                _temporary: None,
+                temporary: None,
             };
             if folder.path() == folders[0].path() {
                 broker.format_by_tool().unwrap_or_else(|error| panic!("{error}"));

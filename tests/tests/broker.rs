@@ -1,0 +1,11 @@
+//! Tests that need a real broker. One module per subject, in `broker/`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    missing_docs
+)]
+
+#[path = "broker/shared.rs"]
+mod shared;

@@ -1,0 +1,11 @@
+//! Processes that are killed in the middle of their work, on a real broker. One module per subject, in `crash/`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    missing_docs
+)]
+
+#[path = "crash/harness.rs"]
+mod harness;
