@@ -157,7 +157,7 @@ impl StreamsBuilder {
                 topic: topic.into(),
                 reset: consumed.reset,
                 source: nullable_source(&consumed),
-                factory: source_factory(store_name.as_str().into(), Arc::clone(&key), Arc::clone(&flags)),
+                factory: source_factory::<K, V>(store_name.as_str().into(), Arc::clone(&key), Arc::clone(&flags)),
                 store,
                 materialized: materialized.name.is_some(),
             };

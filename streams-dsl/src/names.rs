@@ -24,8 +24,6 @@ pub(crate) enum Step {
     ForEach,
     /// Draws none when it is named where it is called.
     Process,
-    /// Draws none when it is named where it is called.
-    ProcessValues,
     Merge,
     /// `split`, and again for each branch.
     Branch,
@@ -59,7 +57,6 @@ impl Step {
             Step::Peek => "KSTREAM-PEEK-",
             Step::ForEach => "KSTREAM-FOREACH-",
             Step::Process => "KSTREAM-PROCESSOR-",
-            Step::ProcessValues => "KSTREAM-PROCESSVALUES-",
             Step::Merge => "KSTREAM-MERGE-",
             Step::Branch => "KSTREAM-BRANCH-",
             Step::Sink => "KSTREAM-SINK-",

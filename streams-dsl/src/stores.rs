@@ -10,7 +10,7 @@ use streams_core::stores::{
     KeyValueLayout, ManagedStore, StoreBuilder, StoreFactory, StoreOptions, TypedStore, WindowLayout,
 };
 use streams_core::topology::{ChangelogDefinition, StoreDefinition};
-use streams_core::StoreSpec;
+use streams_state::StoreSpec;
 
 use crate::config::Materialized;
 use crate::windows::millis;

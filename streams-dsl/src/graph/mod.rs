@@ -11,7 +11,7 @@ use streams_core::topology::{StoreDefinition, TopologyError};
 
 use crate::names::{self, Names};
 
-pub(crate) use node::{GlobalTable, GraphNode, Kind, NodeFlags, NodeId, Processor, Repartition, Source, TableSource};
+pub(crate) use node::{FilterFactory, GlobalTable, GraphNode, Kind, NodeFlags, NodeId, Processor, Repartition, Source, TableSource};
 
 /// The recorded graph, shared by the builder and all handles.
 #[derive(Clone, Default)]

@@ -85,7 +85,7 @@ where
     })
 }
 
-struct Aggregate<K, V, A, F> {
+struct Aggregate<K: 'static, V, A, F> {
     name: Arc<str>,
     children: Rc<Children<K, Change<A>>>,
     store: Rc<KeyValueStore<K, A>>,

@@ -59,7 +59,7 @@ where
         let children = Rc::new(builder.children::<Windowed<K>, Change<A>>()?);
         let store = builder.store::<WindowStore<K, A>>(&seed.store)?;
         store.set_listener(Rc::new(ForwardChanges(Rc::clone(&children))), seed.flags.sends_old());
-        let clock = builder.context().operator_time(seed.clock.as_deref().unwrap_or_default(), None);
+        let clock = builder.context().operator_time(seed.clock.as_deref().unwrap_or_default());
         let (weak, keep) = (Rc::downgrade(&store), Lifetime { windows, retention_ms: sizes.retention_ms });
         store.set_after_flush(move |cx| match weak.upgrade() {
             Some(store) => store.expire(cx, keep.live_from_ms(cx.observed(clock))).map(|_| ()),
@@ -87,7 +87,7 @@ impl Lifetime {
     }
 }
 
-struct WindowedAggregate<K, A, F> {
+struct WindowedAggregate<K: 'static, A, F> {
     name: Arc<str>,
     children: Rc<Children<Windowed<K>, Change<A>>>,
     store: Rc<WindowStore<K, A>>,

@@ -51,7 +51,7 @@ impl<K: 'static, V: Clone + 'static> KStream<K, Option<V>> {
                 let names = graph.names.repartition(&name);
                 parent = parts.add(graph, names, parent);
             }
-            let factory = source_factory(store_name.as_str().into(), Arc::clone(&key), Arc::clone(&flags));
+            let factory = source_factory::<K, V>(store_name.as_str().into(), Arc::clone(&key), Arc::clone(&flags));
             let store = StateStore::of(&store_name, Arc::clone(&key), Arc::clone(&value), None, &materialized).definition();
             let mut processor = Processor::with_store(factory, store, None);
             if let crate::graph::Kind::Processor(processor) = &mut processor {

@@ -133,7 +133,7 @@ where
     })
 }
 
-struct Derived<K, V2, F> {
+struct Derived<K: 'static, V2, F> {
     name: Arc<str>,
     children: Rc<Children<K, Change<V2>>>,
     compute: Arc<F>,

@@ -59,7 +59,7 @@ impl<K: 'static, V: Clone> Downstream<K, Option<V>> for PassingTable<K, V> {
     }
 }
 
-struct StoredTable<K, V> {
+struct StoredTable<K: 'static, V> {
     store: Rc<KeyValueStore<K, V>>,
     children: Rc<Children<K, Change<V>>>,
 }
