@@ -60,3 +60,7 @@ pub use streams_core::serde::{DefaultSerde, Json, Serde, SerdeError, SharedSerde
 pub use streams_core::stores::{KeyValueStore, ValueAndTimestamp, WindowStore};
 pub use streams_core::topology::{AutoOffsetReset, Topology, TopologyError};
 pub use streams_core::{BoxError, Change, Error, Header, Headers, ProcessResult, Record, TaskId, Window, Windowed, serde};
+pub use streams_core::config::{GroupProtocol, OffsetReset, OnError, ProcessingGuarantee, StreamsConfig};
+#[cfg(feature = "kafka")]
+pub use streams_core::kafka::{KafkaStreams, State, StateListener, ThreadMetadata};
+pub use streams_core::processor::{Decision, DeadLetter, ErrorContext, ErrorHandlers, HandlerResponse, LogAndContinue, LogAndFail};
