@@ -7,6 +7,9 @@ pub struct TaskCounters {
     pub processed_records: u64,
     /// Records dropped: null keys or values, late records, bad records let pass (`dropped-records-total`).
     pub dropped_records: u64,
+    /// Records left out before a repartition topic, because a null key belongs to no partition. Not in Java, which leaves
+    /// them out silently; they are not in `dropped_records`.
+    pub unpartitioned_records: u64,
     /// Punctuations run (`punctuate-total`).
     pub punctuations: u64,
     /// Rounds in which a task ran although an input was empty, after `max.task.idle.ms` (`enforced-processing-total`).

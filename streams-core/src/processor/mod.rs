@@ -6,10 +6,12 @@ mod counters;
 mod handlers;
 mod node;
 mod punctuation;
+mod sink;
+mod source;
 mod user;
 
 pub use api::{ForwardFailed, Processor, ProcessorContext, ProcessorNode, ProcessorSupplier};
-pub use context::{RecordContext, TaskContext};
+pub use context::{OperatorTime, RecordContext, TaskContext};
 pub use counters::TaskCounters;
 pub use handlers::{
     Decision, DeadLetter, DeserializationHandler, ErrorContext, ErrorHandlers, HandlerResponse, LogAndContinue, LogAndFail,
@@ -17,6 +19,9 @@ pub use handlers::{
 };
 pub use node::{AnyNode, Children, Downstream, NodeBuilder, NodeFactory, RawRecord, SourceFactory, SourceNode};
 pub use punctuation::{PunctuationType, PunctuatorId};
+pub use sink::{Partitions, SinkPartitioner, SinkTarget, TypedSink};
+pub use source::{RecordTimes, Timestamps, TypedSource};
+pub use user::catch_user;
 pub(crate) use node::BuiltGraph;
 pub(crate) use punctuation::PunctuationQueue;
 pub(crate) use user::panic_message;

@@ -57,6 +57,15 @@ impl TaskContext {
     }
 }
 
+/// Calls user code where no context is at hand (inside a store's read); give the result to
+/// [`TaskContext::try_user`] afterwards.
+///
+/// # Errors
+/// The panic's message, if it panicked.
+pub fn catch_user<R>(code: impl FnOnce() -> R) -> Result<R, BoxError> {
+    catch_unwind(AssertUnwindSafe(code)).map_err(|panic| panic_message(&*panic).into())
+}
+
 /// The text of a panic, for people.
 pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());

@@ -5,6 +5,7 @@ mod json;
 mod list;
 mod option;
 mod primitives;
+mod shared;
 #[cfg(test)]
 mod tests;
 mod windowed;

@@ -85,10 +85,17 @@ pub struct WindowLayout<K> {
     size_ms: i64,
 }
 
-impl<K> WindowLayout<K> {
+impl<K: 'static> WindowLayout<K> {
     /// Windows of `size_ms` milliseconds (the size gives a window its end when its key is read back).
     pub fn new(serde: SharedSerde<K>, size_ms: i64) -> Self {
         WindowLayout { serde, size_ms }
+    }
+
+    /// Appends the identity of a key in the window that starts at `start_ms`; false = the key is null.
+    pub(super) fn encode_parts(&self, topic: &str, key: &K, start_ms: i64, out: &mut Vec<u8>) -> Result<bool, SerdeError> {
+        let present = self.serde.serialize(topic, key, out)?;
+        out.extend_from_slice(&start_ms.to_be_bytes());
+        Ok(present)
     }
 }
 
@@ -106,9 +113,7 @@ impl<K: 'static> Layout for WindowLayout<K> {
     type Key = Windowed<K>;
 
     fn encode(&self, topic: &str, key: &Windowed<K>, out: &mut Vec<u8>) -> Result<bool, SerdeError> {
-        let present = self.serde.serialize(topic, &key.key, out)?;
-        out.extend_from_slice(&key.window.start_ms.to_be_bytes());
-        Ok(present)
+        self.encode_parts(topic, &key.key, key.window.start_ms, out)
     }
 
     fn decode(&self, topic: &str, bytes: &[u8]) -> Result<Windowed<K>, SerdeError> {

@@ -8,6 +8,7 @@ mod layout;
 mod managed;
 mod read;
 mod typed;
+mod window;
 
 pub use global::{GlobalStore, GlobalStores};
 pub use layout::{KeyValueLayout, Layout, WindowLayout};

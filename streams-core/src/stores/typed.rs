@@ -7,6 +7,7 @@ use std::rc::Rc;
 use super::cache::{Cache, Held};
 use super::layout::Layout;
 use super::managed::{FlushListener, ManagedStore, StoreBuilder, ValueAndTimestamp};
+use super::window::AfterFlush;
 use crate::error::{Error, ProcessResult};
 use crate::processor::TaskContext;
 use crate::serde::{SerdeError, SharedSerde};
@@ -43,6 +44,7 @@ pub struct TypedStore<L: Layout, V> {
     pub(super) cache: RefCell<Cache<V>>,
     pub(super) listener: RefCell<Option<Rc<dyn FlushListener<L::Key, V>>>>,
     pub(super) send_old: Cell<bool>,
+    pub(super) after_flush: RefCell<Option<AfterFlush>>,
     pub(super) key_buffer: RefCell<Vec<u8>>,
     pub(super) value_buffer: RefCell<Vec<u8>>,
 }
@@ -59,6 +61,7 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
             cache: RefCell::default(),
             listener: RefCell::default(),
             send_old: Cell::new(false),
+            after_flush: RefCell::default(),
             key_buffer: RefCell::default(),
             value_buffer: RefCell::default(),
         }
@@ -100,7 +103,20 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
         record: Record<'_, KR, VR>,
         change: impl FnOnce(&mut TaskContext, Option<ValueAndTimestamp<V>>) -> ProcessResult<Option<Option<ValueAndTimestamp<V>>>>,
     ) -> ProcessResult<Update<V>> {
-        let Some(key) = self.encode(cx, key)? else { return Ok(Update::NullKey) };
+        match self.encode(cx, key)? {
+            Some(key) => self.update_encoded(cx, key, record, change),
+            None => Ok(Update::NullKey),
+        }
+    }
+
+    /// Updates a row whose identity stands in the store's key buffer; gives the buffer back.
+    pub(super) fn update_encoded<KR: ?Sized, VR: ?Sized>(
+        &self,
+        cx: &mut TaskContext,
+        key: Vec<u8>,
+        record: Record<'_, KR, VR>,
+        change: impl FnOnce(&mut TaskContext, Option<ValueAndTimestamp<V>>) -> ProcessResult<Option<Option<ValueAndTimestamp<V>>>>,
+    ) -> ProcessResult<Update<V>> {
         let result = match self.options.caching {
             true => self.update_cached(cx, &key, record, change),
             false => self.update_through(cx, &key, record, change),
@@ -205,9 +221,18 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
 
     /// The identity of a key, in the store's buffer (give it back when done); `None` for a null key.
     pub(super) fn encode(&self, cx: &TaskContext, key: &L::Key) -> ProcessResult<Option<Vec<u8>>> {
+        self.encode_with(cx, |topic, out| self.layout.encode(topic, key, out))
+    }
+
+    /// As `encode`, by code that writes the identity.
+    pub(super) fn encode_with(
+        &self,
+        cx: &TaskContext,
+        encode: impl FnOnce(&str, &mut Vec<u8>) -> Result<bool, SerdeError>,
+    ) -> ProcessResult<Option<Vec<u8>>> {
         let mut bytes = std::mem::take(&mut *self.key_buffer.borrow_mut());
         bytes.clear();
-        let present = self.layout.encode(&self.base.topic, key, &mut bytes).map_err(|source| self.unwritable(cx, "key", source))?;
+        let present = encode(&self.base.topic, &mut bytes).map_err(|source| self.unwritable(cx, "key", source))?;
         if present {
             return Ok(Some(bytes));
         }
@@ -245,7 +270,9 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
 
 impl<L: Layout, V: 'static> ManagedStore for TypedStore<L, V> {
     fn flush(&self, cx: &mut TaskContext) -> ProcessResult {
-        self.flush_dirty(cx)
+        self.flush_dirty(cx)?;
+        let after = self.after_flush.borrow().as_ref().map(Rc::clone);
+        after.map_or(Ok(()), |after| after(cx))
     }
 
     fn is_dirty(&self) -> bool {

@@ -1,0 +1,17 @@
+//! How a step is configured: plain builders. Required things are arguments of the step itself.
+
+mod connect;
+mod consumed;
+mod grouped;
+mod joined;
+mod materialized;
+mod produced;
+mod repartitioned;
+
+pub use connect::Connect;
+pub use consumed::Consumed;
+pub use grouped::Grouped;
+pub use joined::Joined;
+pub use materialized::Materialized;
+pub use produced::Produced;
+pub use repartitioned::Repartitioned;

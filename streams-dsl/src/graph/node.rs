@@ -1,0 +1,126 @@
+//! The kinds of steps.
+
+use std::any::TypeId;
+use std::sync::Arc;
+
+use streams_core::processor::{NodeFactory, SourceFactory};
+use streams_core::topology::{AutoOffsetReset, SinkTopic, StoreDefinition};
+
+/// A node of the recorded graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct NodeId(pub(crate) usize);
+
+/// One step. Some kinds become several nodes of the topology; `name` is the one that children are attached to.
+#[derive(Clone)]
+pub(crate) struct GraphNode {
+    pub(crate) name: Arc<str>,
+    pub(crate) parents: Vec<NodeId>,
+    pub(crate) kind: Kind,
+    pub(crate) flags: NodeFlags,
+    /// Nodes are written in this order, parents first (Java: `buildPriority`).
+    pub(crate) priority: usize,
+}
+
+/// What the optimizer has to know of a node.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct NodeFlags {
+    /// It may change keys: below it, repartitions can be one.
+    pub(crate) key_changing: bool,
+    /// It may change values: a repartition below it can't move above it.
+    pub(crate) value_changing: bool,
+    /// It joins several streams into one.
+    pub(crate) merge: bool,
+    /// It wants records with null keys (left joins): repartitions above it let them pass (KIP-962).
+    pub(crate) takes_null_keys: bool,
+}
+
+#[derive(Clone)]
+pub(crate) enum Kind {
+    Source(Source),
+    Processor(Processor),
+    Sink { topic: SinkTopic, factory: Arc<dyn NodeFactory> },
+    Repartition(Box<Repartition>),
+    TableSource(Box<TableSource>),
+    GlobalTable(Box<GlobalTable>),
+}
+
+#[derive(Clone)]
+pub(crate) struct Source {
+    pub(crate) topics: Vec<Arc<str>>,
+    pub(crate) reset: AutoOffsetReset,
+    pub(crate) factory: Arc<dyn SourceFactory>,
+    /// The types it reads; sources of equal topics are one node, so their types must be equal.
+    pub(crate) types: (TypeId, &'static str),
+}
+
+#[derive(Clone)]
+pub(crate) struct Processor {
+    pub(crate) factory: Arc<dyn NodeFactory>,
+    /// The store it brings along.
+    pub(crate) store: Option<StoreDefinition>,
+    /// Whether the store it brings along is made.
+    pub(crate) materialized: bool,
+    /// Stores of others it uses.
+    pub(crate) uses: Vec<Arc<str>>,
+    /// The key of its clock in the offset-commit metadata.
+    pub(crate) clock: Option<Arc<str>>,
+}
+
+impl Processor {
+    /// A processor without state.
+    pub(crate) fn stateless(factory: Arc<dyn NodeFactory>) -> Kind {
+        Kind::Processor(Processor { factory, store: None, materialized: false, uses: Vec::new(), clock: None })
+    }
+
+    /// A processor that uses stores of others.
+    pub(crate) fn using(factory: Arc<dyn NodeFactory>, uses: Vec<Arc<str>>) -> Kind {
+        Kind::Processor(Processor { factory, store: None, materialized: false, uses, clock: None })
+    }
+
+    /// A processor with a store of its own.
+    pub(crate) fn with_store(factory: Arc<dyn NodeFactory>, store: StoreDefinition, clock: Option<Arc<str>>) -> Kind {
+        Kind::Processor(Processor { factory, store: Some(store), materialized: true, uses: Vec::new(), clock })
+    }
+}
+
+/// Makes the filter in front of a repartition topic: with `true` null keys pass.
+pub(crate) type FilterFactory = Arc<dyn Fn(bool) -> Arc<dyn NodeFactory> + Send + Sync>;
+
+/// A write to a repartition topic and the read of it. The node's name is the source's.
+#[derive(Clone)]
+pub(crate) struct Repartition {
+    pub(crate) topic: Arc<str>,
+    pub(crate) sink_name: Arc<str>,
+    pub(crate) filter_name: Arc<str>,
+    /// The partition count that was asked for.
+    pub(crate) partitions: Option<i32>,
+    /// Whether it may be made one with others (not `repartition()` itself).
+    pub(crate) optimizable: bool,
+    pub(crate) filter: FilterFactory,
+    /// Makes the sink and the source for a topic.
+    pub(crate) sink: Arc<dyn NodeFactory>,
+    pub(crate) source: Arc<dyn SourceFactory>,
+}
+
+/// A source and the table made of it. The node's name is the table's.
+#[derive(Clone)]
+pub(crate) struct TableSource {
+    pub(crate) source_name: Arc<str>,
+    pub(crate) topic: Arc<str>,
+    pub(crate) reset: AutoOffsetReset,
+    pub(crate) source: Arc<dyn SourceFactory>,
+    pub(crate) factory: Arc<dyn NodeFactory>,
+    pub(crate) store: StoreDefinition,
+    /// Whether the store is made: it was named, or something looks rows up in it.
+    pub(crate) materialized: bool,
+}
+
+/// A global table: a source, the table and its store, in every instance. The node's name is the table's.
+#[derive(Clone)]
+pub(crate) struct GlobalTable {
+    pub(crate) source_name: Arc<str>,
+    pub(crate) topic: Arc<str>,
+    pub(crate) source: Arc<dyn SourceFactory>,
+    pub(crate) factory: Arc<dyn NodeFactory>,
+    pub(crate) store: StoreDefinition,
+}

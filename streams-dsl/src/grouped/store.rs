@@ -1,0 +1,106 @@
+//! How an aggregation's store, node and table come together.
+
+use std::sync::Arc;
+
+use streams_core::processor::NodeFactory;
+use streams_core::serde::{Serde, SharedSerde, TimeWindowed};
+use streams_core::stores::WindowStore;
+use streams_core::{Windowed, processor::NodeBuilder};
+
+use super::KGroupedStream;
+use crate::config::Materialized;
+use crate::graph::{Graph, NodeId, Processor};
+use crate::ktable::{AskOld, KTable, StoreView, TableFlags, TableView, View};
+use crate::names::Step;
+use crate::stores::{StateStore, WindowSizes};
+
+/// What an aggregation is called and draws.
+#[derive(Clone, Copy)]
+pub(super) struct Names {
+    pub(super) step: Step,
+    /// `count` with a `Materialized` that has no name draws one number more.
+    pub(super) burns_if_unnamed: bool,
+}
+
+/// The node, the store's name and the sources of an aggregation that was added to a graph.
+pub(super) struct Added {
+    pub(super) node: NodeId,
+    pub(super) sources: Vec<NodeId>,
+    pub(super) flags: Arc<TableFlags>,
+    pub(super) store: String,
+}
+
+/// What an aggregation's factory is made from, once its store has a name.
+pub(super) struct Seed {
+    pub(super) store: Arc<str>,
+    pub(super) flags: Arc<TableFlags>,
+    pub(super) clock: Option<Arc<str>>,
+}
+
+impl<K: 'static, V: 'static> KGroupedStream<K, V> {
+    /// Adds an aggregation: store, node and, if need be, repartition; numbers in Java's order
+    /// (`KGroupedStreamImpl`, `GroupedStreamAggregateBuilder`).
+    pub(super) fn add<A: 'static>(
+        &self,
+        names: Names,
+        materialized: &Materialized<K, A>,
+        value: SharedSerde<A>,
+        windows: Option<WindowSizes>,
+        factory: impl FnOnce(Seed) -> Arc<dyn NodeFactory>,
+    ) -> Added {
+        let flags = Arc::new(TableFlags::default());
+        let key = self.store_key(materialized);
+        self.stream.builder.with(|graph: &mut Graph| {
+            if names.burns_if_unnamed && materialized.explicit && materialized.name.is_none() {
+                graph.names.burn();
+            }
+            let store = graph.names.store(names.step.prefix(), materialized.name.as_deref());
+            let name = graph.names.node(names.step, None);
+            let (parent, sources) = self.input(graph, &store);
+            // Operators keep their time under the store's name; the mark keeps it apart from Java's own entries.
+            let clock: Option<Arc<str>> = windows.map(|_| format!("~{store}").into());
+            let seed = Seed { store: store.as_str().into(), flags: Arc::clone(&flags), clock: clock.clone() };
+            let definition = StateStore::of(&store, key, value, windows, materialized).definition();
+            let node = graph.add(name, &[parent], Processor::with_store(factory(seed), definition, clock));
+            Added { node, sources, flags, store }
+        })
+    }
+
+    pub(super) fn store_key<A>(&self, materialized: &Materialized<K, A>) -> SharedSerde<K> {
+        materialized.key.clone().unwrap_or_else(|| Arc::clone(&self.key))
+    }
+
+    /// The table of an aggregation without windows.
+    pub(super) fn table<A: 'static>(&self, added: Added, materialized: &Materialized<K, A>, value: SharedSerde<A>) -> KTable<K, A> {
+        let view = View::of_store(added.node, &added.store);
+        self.made(added, self.store_key(materialized), value, view)
+    }
+
+    /// The table of a windowed aggregation: its key serde knows the windows' size.
+    pub(super) fn windowed_table<A: 'static>(&self, added: Added, materialized: &Materialized<K, A>, value: SharedSerde<A>, size_ms: i64) -> KTable<Windowed<K>, A> {
+        let key: SharedSerde<Windowed<K>> = Arc::new(TimeWindowed::of_size(self.store_key(materialized), size_ms));
+        let store: Arc<str> = added.store.as_str().into();
+        let name = Arc::clone(&store);
+        let open = move |builder: &mut NodeBuilder<'_>| {
+            let view: std::rc::Rc<dyn TableView<Windowed<K>, A>> = std::rc::Rc::new(StoreView(builder.store::<WindowStore<K, A>>(&name)?));
+            Ok(view)
+        };
+        let view = View { stored_by: added.node, stores: vec![store], open: Arc::new(open) };
+        self.made(added, key, value, view)
+    }
+
+    fn made<KO, A>(&self, added: Added, key: SharedSerde<KO>, value: SharedSerde<A>, view: View<KO, A>) -> KTable<KO, A> {
+        let Added { node, sources, flags, .. } = added;
+        let ask_old: AskOld = Arc::new(move |_, _| {
+            flags.send_old();
+            true
+        });
+        KTable { builder: self.stream.builder.clone(), node, key, value, sources, view, ask_old }
+    }
+}
+
+/// Whether a table's value is a null: then its row is deleted.
+pub(super) fn some_unless_null<A: 'static>(serde: &dyn Serde<A>, value: A) -> Option<A> {
+    (!serde.is_null(&value)).then_some(value)
+}
+

@@ -1,0 +1,54 @@
+//! Grouped streams in time windows.
+
+use crate::config::Materialized;
+use crate::stores::WindowSizes;
+use crate::windows::{TimeWindows, millis};
+
+use super::KGroupedStream;
+
+/// A stream grouped by its keys and by time windows. Java counterpart: `TimeWindowedKStream`.
+pub struct TimeWindowedKStream<K, V> {
+    pub(super) grouped: KGroupedStream<K, V>,
+    pub(super) windows: TimeWindows,
+}
+
+impl<K: 'static, V: 'static> KGroupedStream<K, V> {
+    /// Groups by time windows too: each record is in every window that holds its event time.
+    ///
+    /// ```
+    /// use streams_dsl::{HOUR, MINUTE, StreamsBuilder, TimeWindows};
+    /// let builder = StreamsBuilder::new();
+    /// builder
+    ///     .stream::<String, i64>("usage")
+    ///     .group_by_key()
+    ///     .windowed_by(TimeWindows::of(HOUR).grace(5 * MINUTE))
+    ///     .aggregate(|| 0, |_project, bytes, sum: i64| sum + bytes, "hourly-bytes")
+    ///     .to_stream()
+    ///     .to("usage-by-hour");
+    /// assert!(builder.build()?.describe().contains("(stores: [hourly-bytes])"));
+    /// # Ok::<(), streams_dsl::TopologyError>(())
+    /// ```
+    ///
+    /// Java counterpart: `KGroupedStream.windowedBy(Windows)`.
+    #[must_use]
+    pub fn windowed_by(&self, windows: TimeWindows) -> TimeWindowedKStream<K, V> {
+        if let Some(problem) = windows.problem() {
+            self.stream.builder.with(|graph| graph.found(problem));
+        }
+        TimeWindowedKStream { grouped: self.clone(), windows }
+    }
+}
+
+impl<K: 'static, V: 'static> TimeWindowedKStream<K, V> {
+    /// The sizes of the store: rows are kept for size + grace, or longer if that is asked for.
+    pub(super) fn store_sizes<A>(&self, materialized: &Materialized<K, A>) -> WindowSizes {
+        let size_ms = self.windows.size_ms();
+        let needed_ms = size_ms.saturating_add(self.windows.grace_ms());
+        let retention_ms = materialized.retention.map_or(needed_ms, millis);
+        if retention_ms < needed_ms {
+            let sentence = format!("the retention of {retention_ms} ms is too short: windows of {size_ms} ms with their grace need {needed_ms} ms");
+            self.grouped.stream.builder.with(|graph| graph.found(sentence));
+        }
+        WindowSizes { size_ms, retention_ms }
+    }
+}

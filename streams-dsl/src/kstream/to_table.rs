@@ -1,0 +1,73 @@
+//! `to_table`: a stream's records as updates of a table.
+
+use std::sync::Arc;
+
+use streams_core::serde::{DefaultSerde, OptionSerde};
+
+use super::{KStream, RepartitionParts};
+use crate::config::Materialized;
+use crate::graph::Processor;
+use crate::ktable::{AskOld, KTable, TableFlags, View, source_factory};
+use crate::names::Step;
+use crate::stores::StateStore;
+
+impl<K: 'static, V: Clone + 'static> KStream<K, Option<V>> {
+    /// Takes the records as updates of a table: a value replaces the row of its key, `None` deletes it, a null key is
+    /// dropped and counted. If keys may have changed, the stream goes through a repartition topic first.
+    ///
+    /// ```
+    /// use streams_dsl::StreamsBuilder;
+    /// let builder = StreamsBuilder::new();
+    /// let latest = builder.stream::<String, Option<i64>>("prices").to_table("latest-prices");
+    /// latest.to_stream().to("changes");
+    /// assert!(builder.build()?.describe().contains("(stores: [latest-prices])"));
+    /// # Ok::<(), streams_dsl::TopologyError>(())
+    /// ```
+    ///
+    /// A stream of plain values becomes one of `Option`s by `map_values(|_key, value| Some(value.clone()))`.
+    /// Java counterpart: `KStream.toTable`.
+    pub fn to_table(&self, materialized: impl Into<Materialized<K, V>>) -> KTable<K, V>
+    where
+        K: DefaultSerde,
+    {
+        let materialized = materialized.into();
+        let given = materialized.key.clone();
+        let key = given.or_else(|| self.key.clone()).unwrap_or_else(K::shared);
+        let value = materialized.value.resolve(None);
+        let flags = Arc::new(TableFlags::default());
+        let (node, store_name, source) = self.builder.with(|graph| {
+            let name = graph.names.node(Step::ToTable, None);
+            let store_name = graph.names.store(Step::ToTable.prefix(), materialized.name.as_deref());
+            let mut parent = self.node;
+            if self.key_changed {
+                let parts = RepartitionParts {
+                    key: Arc::clone(&key),
+                    value: Arc::new(OptionSerde(Arc::clone(&value))),
+                    partitions: None,
+                    partitioner: None,
+                    optimizable: true,
+                };
+                let names = graph.names.repartition(&name);
+                parent = parts.add(graph, names, parent);
+            }
+            let factory = source_factory::<K, V>(store_name.as_str().into(), Arc::clone(&key), Arc::clone(&flags));
+            let store = StateStore::of(&store_name, Arc::clone(&key), Arc::clone(&value), None, &materialized).definition();
+            let mut processor = Processor::with_store(factory, store, None);
+            if let crate::graph::Kind::Processor(processor) = &mut processor {
+                processor.materialized = materialized.name.is_some();
+            }
+            (graph.add(name, &[parent], processor), store_name, parent)
+        });
+        let ask_old: AskOld = Arc::new(move |graph, force| {
+            let sends = force || graph.is_materialized(node);
+            if sends {
+                graph.materialize(node);
+                flags.send_old();
+            }
+            sends
+        });
+        let sources = if self.key_changed { vec![source] } else { self.sources.clone() };
+        let view = View::of_store(node, &store_name);
+        KTable { builder: self.builder.clone(), node, key, value, sources, view, ask_old }
+    }
+}

@@ -1,0 +1,46 @@
+//! `map_values` of tables.
+
+use std::sync::Arc;
+
+use streams_core::serde::DefaultSerde;
+
+use super::KTable;
+use super::derived::Rules;
+use crate::config::Materialized;
+use crate::names::Step;
+
+const RULES: Rules = Rules { step: Step::TableMapValues, skip_absent: false };
+
+impl<K: 'static, V: 'static> KTable<K, V> {
+    /// Each row's value made another one. Deletes stay deletes, and a result that is null (`None` of an `Option`) is one.
+    ///
+    /// The result is not stored: a look-up (a join) computes it anew.
+    ///
+    /// ```
+    /// use streams_dsl::StreamsBuilder;
+    /// let builder = StreamsBuilder::new();
+    /// builder.table::<String, i64>("cents").map_values(|_account, cents| cents / 100).to_stream().to("euros");
+    /// assert!(builder.build()?.describe().contains("KTABLE-MAPVALUES-0000000003"));
+    /// # Ok::<(), streams_dsl::TopologyError>(())
+    /// ```
+    pub fn map_values<V2: DefaultSerde + Clone>(&self, map: impl Fn(&K, &V) -> V2 + Send + Sync + 'static) -> KTable<K, V2> {
+        self.map_values_with(map, Materialized::unnamed())
+    }
+
+    /// As [`map_values`](Self::map_values); the result is stored if `materialized` has a name.
+    pub fn map_values_with<V2: Clone + 'static>(&self, map: impl Fn(&K, &V) -> V2 + Send + Sync + 'static, materialized: impl Into<Materialized<K, V2>>) -> KTable<K, V2> {
+        let materialized = materialized.into();
+        let serde = materialized.value.resolve(None);
+        let nulls = Arc::clone(&serde);
+        self.derive(RULES, serde, &materialized, move |key, value| {
+            let mapped = map(key, value);
+            (!nulls.is_null(&mapped)).then_some(mapped)
+        })
+    }
+
+    /// Each row's value made another one, or with `None` no row.
+    pub fn filter_map_values<V2: DefaultSerde + Clone>(&self, map: impl Fn(&K, &V) -> Option<V2> + Send + Sync + 'static) -> KTable<K, V2> {
+        let materialized = Materialized::unnamed();
+        self.derive(RULES, materialized.value.resolve(None), &materialized, map)
+    }
+}

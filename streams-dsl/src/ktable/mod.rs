@@ -1,0 +1,60 @@
+//! Tables: the last value of each key, and its changes.
+
+mod derived;
+mod filter;
+mod global;
+mod map_values;
+mod source;
+mod to_stream;
+mod view;
+
+use std::sync::Arc;
+
+use streams_core::serde::SharedSerde;
+
+use crate::graph::{Graph, NodeId, Shared};
+
+pub use global::GlobalKTable;
+pub(crate) use source::{TableFlags, source_factory};
+pub(crate) use view::{StoreView, TableView, View};
+
+/// Asks a table to send old values with its changes; with `true` it stores its rows for that if need be. Answers
+/// whether it sends them.
+pub(crate) type AskOld = Arc<dyn Fn(&mut Graph, bool) -> bool + Send + Sync>;
+
+/// A table: for each key the last value; an update replaces it, a null value deletes it.
+///
+/// A handle: using it twice attaches two steps to the same table. Java counterpart: `KTable`.
+pub struct KTable<K, V> {
+    pub(crate) builder: Shared,
+    pub(crate) node: NodeId,
+    pub(crate) key: SharedSerde<K>,
+    pub(crate) value: SharedSerde<V>,
+    pub(crate) sources: Vec<NodeId>,
+    pub(crate) view: View<K, V>,
+    pub(crate) ask_old: AskOld,
+}
+
+impl<K, V> Clone for KTable<K, V> {
+    fn clone(&self) -> Self {
+        KTable {
+            builder: self.builder.clone(),
+            node: self.node,
+            key: Arc::clone(&self.key),
+            value: Arc::clone(&self.value),
+            sources: self.sources.clone(),
+            view: self.view.clone(),
+            ask_old: Arc::clone(&self.ask_old),
+        }
+    }
+}
+
+impl<K: 'static, V: 'static> KTable<K, V> {
+    /// Names the node of the step that made this table (for a table read from a topic the source becomes
+    /// `NAME-source`). Java: `Named.as`.
+    #[must_use]
+    pub fn named(self, name: &str) -> Self {
+        self.builder.with(|graph| graph.rename(self.node, name));
+        self
+    }
+}
