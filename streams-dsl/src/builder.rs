@@ -69,7 +69,7 @@ pub struct TopologyConfig {
 ///     .to_stream()
 ///     .to("counts-by-word");
 /// let topology = builder.build()?;
-/// assert!(topology.describe().to_string().contains("Sub-topology: 1"));
+/// assert!(topology.describe().contains("Sub-topology: 1"));
 /// # Ok::<(), streams_dsl::TopologyError>(())
 /// ```
 ///
@@ -150,7 +150,6 @@ impl StreamsBuilder {
             let store_name = graph.names.store(&format!("{topic}-"), materialized.name.as_deref());
             let source_name = graph.names.node(Step::Source, consumed.name.as_ref().map(|name| format!("{name}-source")).as_deref());
             let name = graph.names.node(Step::TableSource, consumed.name.as_deref());
-            graph.check_name(&store_name);
             let store = StateStore::of(&store_name, Arc::clone(&key), Arc::clone(&value), None, &materialized).definition();
             let table = TableSource {
                 source_name: source_name.into(),
@@ -196,7 +195,6 @@ impl StreamsBuilder {
             let store_name = graph.names.store(&format!("{topic}-"), materialized.name.as_deref());
             let source_name = graph.names.node(Step::Source, consumed.name.as_ref().map(|name| format!("{name}-source")).as_deref());
             let name = graph.names.node(Step::TableSource, consumed.name.as_deref());
-            graph.check_name(&store_name);
             let store = StateStore::of(&store_name, Arc::clone(&key), Arc::clone(&value), None, &materialized).definition();
             let table = GlobalTable {
                 source_name: source_name.into(),
@@ -208,14 +206,13 @@ impl StreamsBuilder {
             graph.add(name, &[], Kind::GlobalTable(Box::new(table)));
             store_name
         });
-        GlobalKTable { builder: self.shared.clone(), key, store: store_name.into(), value: std::marker::PhantomData }
+        GlobalKTable { builder: self.shared.clone(), key, store: store_name.into(), value }
     }
 
     /// Adds a store by name, for processors that connect to it. Java: `addStateStore`.
     pub fn add_state_store<K: 'static, V: 'static>(&self, store: StateStore<K, V>) -> &Self {
         let definition = store.definition();
         self.shared.with(|graph| {
-            graph.check_name(&definition.spec.name);
             graph.stores.push(definition);
         });
         self

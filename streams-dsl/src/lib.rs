@@ -26,12 +26,14 @@
 //!     .to_stream()
 //!     .to("invoices");
 //! let topology = builder.build()?;
-//! # assert!(topology.describe().to_string().contains("hourly-bill-repartition"));
+//! # assert!(topology.describe().contains("hourly-bill-repartition"));
 //! # Ok::<(), streams_dsl::TopologyError>(())
 //! ```
 
 mod builder;
 mod config;
+#[doc(hidden)]
+pub mod doctest;
 mod graph;
 mod grouped;
 mod kstream;
@@ -58,6 +60,7 @@ pub use streams_core::processor::{
 };
 pub use streams_core::serde::{DefaultSerde, Json, Serde, SerdeError, SharedSerde};
 pub use streams_core::stores::{KeyValueStore, ValueAndTimestamp, WindowStore};
+pub use streams_core::test_driver::{DriverOptions, TestInput, TopologyTestDriver};
 pub use streams_core::topology::{AutoOffsetReset, Topology, TopologyError};
 pub use streams_core::{BoxError, Change, Error, Header, Headers, ProcessResult, Record, TaskId, Window, Windowed, serde};
 pub use streams_core::config::{GroupProtocol, OffsetReset, OnError, ProcessingGuarantee, StreamsConfig};

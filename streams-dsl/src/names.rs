@@ -4,8 +4,6 @@
 //! are a contract with Java's `StreamsBuilder`: the same calls in the same order draw the same numbers
 //! (`InternalStreamsBuilder`, `NamedInternal`, `MaterializedInternal`).
 
-use streams_core::topology::TopologyError;
-
 /// What draws a number for a node's name. A step that is given a name draws its number all the same, where the table
 /// does not say otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,15 +135,6 @@ fn is_generated(prefix: &str) -> bool {
         && digits.is_some_and(|digits| digits.len() == 10 && digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// A name may have 1 to 249 characters of `[a-zA-Z0-9._-]` and not be `.` or `..` (`Named.validate`).
-pub(crate) fn check(name: &str) -> Result<(), TopologyError> {
-    let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
-    if name.is_empty() || name.len() > 249 || matches!(name, "." | "..") || !name.bytes().all(legal) {
-        return Err(TopologyError::InvalidName { name: name.to_owned() });
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -171,13 +160,5 @@ mod tests {
         assert_eq!(names.repartition("rp-repartition").topic, "rp-repartition");
         assert_eq!(names.node(Step::Sink, None), "KSTREAM-SINK-0000000009");
         assert!(!is_generated("COGROUPKSTREAM-AGGREGATE-STATE-STORE-0000000003"));
-    }
-
-    #[test]
-    fn names_are_checked_as_topic_names() {
-        assert!(check("billing.daily_1-a").is_ok());
-        for bad in ["", ".", "..", "a b", "ü", &"a".repeat(250)] {
-            assert!(check(bad).is_err(), "{bad}");
-        }
     }
 }

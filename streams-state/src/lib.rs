@@ -26,6 +26,8 @@
 mod assess;
 mod budget;
 pub mod codec;
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
 mod directory;
 mod durable;
 mod error;

@@ -304,6 +304,11 @@ mod tests {
     }
 
     #[test]
+    fn memory_conforms() {
+        crate::conformance::key_value_store(256, MemoryStore::new).unwrap();
+    }
+
+    #[test]
     fn deleting_below_a_bound_counts_rows_right() {
         let mut store = MemoryStore::new();
         for n in 0..1_000_u32 {

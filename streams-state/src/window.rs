@@ -459,6 +459,18 @@ mod tests {
     }
 
     #[test]
+    fn windows_over_memory_conform() {
+        for retain_duplicates in [false, true] {
+            let layout = WindowLayout {
+                segment_interval_ms: 10,
+                retain_duplicates,
+            };
+            let make = || Windowed::new(MemoryStore::new(), layout);
+            crate::conformance::window_store(256, retain_duplicates, make).unwrap();
+        }
+    }
+
+    #[test]
     fn a_negative_start_is_refused() {
         assert!(windows(false).put(b"k", -1, Some(b"x")).is_err());
     }

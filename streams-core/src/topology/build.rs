@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::model::OperatorClock;
 use super::{
-    AutoOffsetReset, GlobalStoreDefinition, NodeDefinition, NodeKind, SinkTopic, SourceTopic, StoreDefinition, Topology,
-    TopologyError,
+    AutoOffsetReset, GlobalStoreDefinition, NodeDefinition, NodeKind, SinkTopic, SourceTopic, StoreDefinition,
+    Topology, TopologyError,
 };
 use crate::processor::{NodeFactory, SourceFactory};
 
@@ -43,14 +43,17 @@ impl Topology {
         self.add_node(name, parents, NodeKind::Sink { topic, factory })
     }
 
-    /// Adds a store, to be connected with [`connect_store`](Self::connect_store). The same definition may be added again
-    /// (it is the same if it has the same factory); another one of the same name is a finding. A store that no node is
-    /// connected to is never made. Java: `Topology.addStateStore`.
+    /// Adds a store, to be connected with [`connect_store`](Self::connect_store). The same definition may be added
+    /// again (it is the same if it has the same factory); another one of the same name is a finding. A store that no
+    /// node is connected to is never made. Java: `Topology.addStateStore`.
     pub fn add_store(&mut self, store: StoreDefinition) -> &mut Self {
         let name: Arc<str> = store.spec.name.as_str().into();
         match self.stores.get(&name) {
             Some(known) if !Arc::ptr_eq(&known.factory, &store.factory) => {
-                self.problems.push(TopologyError::Duplicate { what: "store", name: name.to_string() });
+                self.problems.push(TopologyError::Duplicate {
+                    what: "store",
+                    name: name.to_string(),
+                });
             }
             Some(_) => {}
             None => {
@@ -60,13 +63,18 @@ impl Topology {
         self
     }
 
-    /// Lets a processor use a store. Nodes that share a store work in the same tasks, so their sub-topologies become one.
+    /// Lets a processor use a store. Nodes that share a store work in the same tasks, so their sub-topologies become
+    /// one.
     ///
     /// A global store may be named too: it is readable from everywhere, and joins nothing together.
     /// Java: `Topology.connectProcessorAndStateStores` (which refuses global stores, as they need no connection).
     pub fn connect_store(&mut self, node: &str, store: &str) -> &mut Self {
         let Some(definition) = self.nodes.iter_mut().find(|definition| &*definition.name == node) else {
-            self.problems.push(TopologyError::Unknown { node: store.to_owned(), what: "node", name: node.to_owned() });
+            self.problems.push(TopologyError::Unknown {
+                node: store.to_owned(),
+                what: "node",
+                name: node.to_owned(),
+            });
             return self;
         };
         if !definition.stores.iter().any(|known| &**known == store) {
@@ -90,10 +98,18 @@ impl Topology {
         let (processor_name, processor_factory) = processor;
         let name: Arc<str> = store.spec.name.as_str().into();
         store.global = true;
-        self.add_source(source_name, vec![SourceTopic::external(topic)], AutoOffsetReset::Earliest, source_factory);
+        self.add_source(
+            source_name,
+            vec![SourceTopic::external(topic)],
+            AutoOffsetReset::Earliest,
+            source_factory,
+        );
         self.add_processor(processor_name, &[source_name], processor_factory);
         if self.stores.contains_key(&name) {
-            self.problems.push(TopologyError::Duplicate { what: "store", name: name.to_string() });
+            self.problems.push(TopologyError::Duplicate {
+                what: "store",
+                name: name.to_string(),
+            });
         } else {
             self.stores.insert(Arc::clone(&name), store);
         }
@@ -136,7 +152,10 @@ impl Topology {
     /// Says that a node keeps a clock under `key` in the metadata of offset commits (Java uses store names as keys), so
     /// that its worst-case size can be checked while the topology is built.
     pub fn declare_operator_clock(&mut self, node: &str, key: &str) -> &mut Self {
-        self.operator_clocks.push(OperatorClock { node: node.into(), key: key.into() });
+        self.operator_clocks.push(OperatorClock {
+            node: node.into(),
+            key: key.into(),
+        });
         self
     }
 
@@ -165,7 +184,12 @@ impl Topology {
 
     fn add_node(&mut self, name: &str, parents: &[&str], kind: NodeKind) -> &mut Self {
         let parents = parents.iter().map(|parent| Arc::from(*parent)).collect();
-        self.nodes.push(NodeDefinition { name: name.into(), parents, stores: Vec::new(), kind });
+        self.nodes.push(NodeDefinition {
+            name: name.into(),
+            parents,
+            stores: Vec::new(),
+            kind,
+        });
         self
     }
 }

@@ -1,7 +1,7 @@
 //! The size of operator clocks in the metadata of an offset commit.
 //!
-//! Source: `TopicPartitionMetadata` and `ProcessorMetadata` for the bytes; `offset.metadata.max.bytes` of the broker for
-//! the limit.
+//! Source: `TopicPartitionMetadata` and `ProcessorMetadata` for the bytes; `offset.metadata.max.bytes` of the broker
+//! for the limit.
 
 /// The most characters of base64 that a broker accepts with one offset by default.
 pub(crate) const MAX_METADATA_CHARACTERS: usize = 4096;

@@ -1,7 +1,7 @@
 //! Groups of topics that must have equal partition counts, as Java's builder forms them from what was registered.
 //!
-//! Indices into these groups are sent to the coordinator of a streams group, which compares them *in order*: so the walk
-//! through hash sets is reproduced. Source: `InternalTopologyBuilder.copartitionGroups`.
+//! Indices into these groups are sent to the coordinator of a streams group, which compares them *in order*: so the
+//! walk through hash sets is reproduced. Source: `InternalTopologyBuilder.copartitionGroups`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,12 +15,19 @@ pub(crate) type CopartitionGroup = Vec<Arc<str>>;
 
 impl Topology {
     /// The groups by full topic name. A registration that shares a topic with an earlier one is merged into it.
-    pub(crate) fn merged_copartition_groups(&self, full_name: impl Fn(&SourceTopic) -> Arc<str>) -> Vec<CopartitionGroup> {
+    pub(crate) fn merged_copartition_groups(
+        &self,
+        full_name: impl Fn(&SourceTopic) -> Arc<str>,
+    ) -> Vec<CopartitionGroup> {
         let mut groups: Vec<CopartitionGroup> = Vec::new();
         let mut group_of: BTreeMap<Arc<str>, usize> = BTreeMap::new();
         for registered in &self.copartition_groups {
             let topics = self.registered_topics(registered, &full_name);
-            let at = topics.iter().find_map(|topic| group_of.get(topic)).copied().unwrap_or(groups.len());
+            let at = topics
+                .iter()
+                .find_map(|topic| group_of.get(topic))
+                .copied()
+                .unwrap_or(groups.len());
             if at == groups.len() {
                 groups.push(Vec::new());
             }
@@ -33,15 +40,28 @@ impl Topology {
             }
         }
         // A group all of whose topics went over to another one is gone.
-        let alive = groups.into_iter().enumerate().filter(|(at, _)| group_of.values().any(|group| group == at));
+        let alive = groups
+            .into_iter()
+            .enumerate()
+            .filter(|(at, _)| group_of.values().any(|group| group == at));
         alive.map(|(_, group)| group).collect()
     }
 
     /// The topics of one registration in Java's order: Java registers the sources' names in a set, and makes from it a
     /// set of the topics of these sources.
-    fn registered_topics(&self, registered: &[SourceTopic], full_name: impl Fn(&SourceTopic) -> Arc<str>) -> Vec<Arc<str>> {
-        let sources: JavaHashSet<&str> = registered.iter().filter_map(|topic| self.reader(topic)).map(|node| &*node.name).collect();
-        let nodes = sources.into_iter().filter_map(|name| self.nodes.iter().find(|node| &*node.name == name));
+    fn registered_topics(
+        &self,
+        registered: &[SourceTopic],
+        full_name: impl Fn(&SourceTopic) -> Arc<str>,
+    ) -> Vec<Arc<str>> {
+        let sources: JavaHashSet<&str> = registered
+            .iter()
+            .filter_map(|topic| self.reader(topic))
+            .map(|node| &*node.name)
+            .collect();
+        let nodes = sources
+            .into_iter()
+            .filter_map(|name| self.nodes.iter().find(|node| &*node.name == name));
         let names: Vec<Arc<str>> = nodes.flat_map(topics_of).map(full_name).collect();
         let ordered: JavaHashSet<&str> = names.iter().map(|name| &**name).collect();
         ordered.into_iter().map(Arc::from).collect()
@@ -49,7 +69,10 @@ impl Topology {
 
     /// The source that reads a topic.
     fn reader(&self, topic: &SourceTopic) -> Option<&NodeDefinition> {
-        let mut sources = self.nodes.iter().filter(|node| matches!(node.kind, NodeKind::Source { .. }));
+        let mut sources = self
+            .nodes
+            .iter()
+            .filter(|node| matches!(node.kind, NodeKind::Source { .. }));
         sources.find(|node| topics_of(node).contains(topic))
     }
 }
@@ -60,9 +83,18 @@ mod tests {
     use super::*;
 
     fn groups(lines: TopologyText<'_>) -> Vec<Vec<String>> {
-        let full_name = |topic: &SourceTopic| if topic.internal { format!("app-{}", topic.name).into() } else { Arc::clone(&topic.name) };
+        let full_name = |topic: &SourceTopic| {
+            if topic.internal {
+                format!("app-{}", topic.name).into()
+            } else {
+                Arc::clone(&topic.name)
+            }
+        };
         let groups = topology(lines).merged_copartition_groups(full_name);
-        groups.iter().map(|group| group.iter().map(|topic| topic.to_string()).collect()).collect()
+        groups
+            .iter()
+            .map(|group| group.iter().map(|topic| topic.to_string()).collect())
+            .collect()
     }
 
     const SOURCES: [&str; 4] = ["source s1: kin", "source s2: kin2", "source s3: c d", "repartition r"];
@@ -78,8 +110,15 @@ mod tests {
 
     #[test]
     fn registrations_that_share_a_topic_are_one_group() {
-        assert_eq!(registered(&["copartition kin2 c", "copartition kin kin2"]), [["c", "d", "kin2", "kin"]]);
-        assert_eq!(registered(&["copartition kin kin2", "copartition c"]), [vec!["kin2", "kin"], vec!["c", "d"]]);
+        // Buckets of 16: kin2 is in 0, kin in 1, c in 3, d in 4. The second registration adds its own topics at the end.
+        assert_eq!(
+            registered(&["copartition kin2 c", "copartition kin kin2"]),
+            [["kin2", "c", "d", "kin"]]
+        );
+        assert_eq!(
+            registered(&["copartition kin kin2", "copartition c"]),
+            [vec!["kin2", "kin"], vec!["c", "d"]]
+        );
     }
 
     #[test]
@@ -89,7 +128,13 @@ mod tests {
 
     #[test]
     fn internal_topics_have_their_full_names() {
-        let lines = ["repartition r", "source s: t", "sink k: =r < s", "source s2: =r", "copartition =r"];
+        let lines = [
+            "repartition r",
+            "source s: t",
+            "sink k: =r < s",
+            "source s2: =r",
+            "copartition =r",
+        ];
         assert_eq!(groups(&lines), [["app-r"]]);
     }
 }

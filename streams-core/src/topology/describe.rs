@@ -1,9 +1,9 @@
 //! `describe()`: the topology as text, byte for byte Java's.
 //!
-//! Java fills sorted sets while the sizes that they are sorted by still change, and never sorts them again; so the order
-//! in which nodes are linked shows. That order is the one of a hash map filled from a hash set of the nodes' names.
-//! Source: `InternalTopologyBuilder.describe`, `describeSubtopology`, `updateSize`, `NODE_COMPARATOR`, and the `toString`
-//! methods of its description classes.
+//! Java fills sorted sets while the sizes that they are sorted by still change, and never sorts them again; so the
+//! order in which nodes are linked shows. That order is the one of a hash map filled from a hash set of the nodes'
+//! names. Source: `InternalTopologyBuilder.describe`, `describeSubtopology`, `updateSize`, `NODE_COMPARATOR`, and the
+//! `toString` methods of its description classes.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -23,7 +23,11 @@ impl Topology {
         for group in self.node_groups() {
             text.push_str("  ");
             // Writing to a string does not fail.
-            let _ = if group.global { self.write_global(&mut text, &group) } else { self.write_group(&mut text, &group) };
+            let _ = if group.global {
+                self.write_global(&mut text, &group)
+            } else {
+                self.write_group(&mut text, &group)
+            };
         }
         text
     }
@@ -39,7 +43,11 @@ impl Topology {
 
     fn write_global(&self, text: &mut String, group: &NodeGroup) -> std::fmt::Result {
         let linked = LinkedNodes::new(self, group);
-        writeln!(text, "Sub-topology: {} for global store (will not generate tasks)", group.id)?;
+        writeln!(
+            text,
+            "Sub-topology: {} for global store (will not generate tasks)",
+            group.id
+        )?;
         // Always a source and its processor, in that order.
         for at in 0..linked.nodes.len() {
             self.write_node(text, &linked, at)?;
@@ -48,7 +56,9 @@ impl Topology {
     }
 
     fn write_node(&self, text: &mut String, linked: &LinkedNodes<'_>, at: usize) -> std::fmt::Result {
-        let Some(node) = linked.nodes.get(at) else { return Ok(()) };
+        let Some(node) = linked.nodes.get(at) else {
+            return Ok(());
+        };
         let name = &node.definition.name;
         match &node.definition.kind {
             NodeKind::Source { topics, .. } => {
@@ -59,10 +69,16 @@ impl Topology {
                 let stores = self.shown_stores(node.definition).join(", ");
                 writeln!(text, "    Processor: {name} (stores: [{stores}])")?;
             }
-            NodeKind::Sink { topic: SinkTopic::Static(topic), .. } => {
+            NodeKind::Sink {
+                topic: SinkTopic::Static(topic),
+                ..
+            } => {
                 writeln!(text, "    Sink: {name} (topic: {})", topic.name)?;
             }
-            NodeKind::Sink { topic: SinkTopic::Dynamic(extractor), .. } => {
+            NodeKind::Sink {
+                topic: SinkTopic::Dynamic(extractor),
+                ..
+            } => {
                 writeln!(text, "    Sink: {name} (extractor class: {extractor})")?;
             }
         }
@@ -75,11 +91,19 @@ impl Topology {
         Ok(())
     }
 
-    /// A node's stores in the order of Java's set. Global stores show only at the node that fills them, as Java connects
-    /// them nowhere else.
+    /// A node's stores in the order of Java's set. Global stores show only at the node that fills them, as Java
+    /// connects them nowhere else.
     fn shown_stores<'a>(&'a self, node: &'a NodeDefinition) -> Vec<&'a str> {
-        let fills = |store: &str| self.global_stores.iter().any(|g| &*g.store == store && g.processor == node.name);
-        let shown = node.stores.iter().map(|store| &**store).filter(|store| !self.is_global(store) || fills(store));
+        let fills = |store: &str| {
+            self.global_stores
+                .iter()
+                .any(|g| &*g.store == store && g.processor == node.name)
+        };
+        let shown = node
+            .stores
+            .iter()
+            .map(|store| &**store)
+            .filter(|store| !self.is_global(store) || fills(store));
         let connected: JavaHashSet<&str> = shown.collect();
         // The description copies the node's set into one of its own.
         let mut copied = JavaHashSet::sized_for(connected.len());
@@ -106,14 +130,26 @@ struct LinkedNode<'a> {
 impl<'a> LinkedNodes<'a> {
     fn new(topology: &'a Topology, group: &NodeGroup) -> Self {
         let definitions = group.nodes.iter().filter_map(|node| topology.nodes.get(*node));
-        let unlinked =
-            |definition| LinkedNode { definition, size: 1, predecessors: Vec::new(), successors: Vec::new() };
-        let mut linked = LinkedNodes { nodes: definitions.map(unlinked).collect() };
-        let places: BTreeMap<&'a str, usize> =
-            linked.nodes.iter().enumerate().map(|(at, node)| (&*node.definition.name, at)).collect();
+        let unlinked = |definition| LinkedNode {
+            definition,
+            size: 1,
+            predecessors: Vec::new(),
+            successors: Vec::new(),
+        };
+        let mut linked = LinkedNodes {
+            nodes: definitions.map(unlinked).collect(),
+        };
+        let places: BTreeMap<&'a str, usize> = linked
+            .nodes
+            .iter()
+            .enumerate()
+            .map(|(at, node)| (&*node.definition.name, at))
+            .collect();
         for name in linked.linking_order() {
             let Some(at) = places.get(name).copied() else { continue };
-            let Some(definition) = linked.nodes.get(at).map(|node| node.definition) else { continue };
+            let Some(definition) = linked.nodes.get(at).map(|node| node.definition) else {
+                continue;
+            };
             for parent in definition.parents.iter().filter_map(|parent| places.get(&**parent)) {
                 linked.link(*parent, at);
             }
@@ -129,7 +165,9 @@ impl<'a> LinkedNodes<'a> {
     }
 
     fn link(&mut self, parent: usize, child: usize) {
-        let Some(size) = self.nodes.get(child).map(|node| node.size) else { return };
+        let Some(size) = self.nodes.get(child).map(|node| node.size) else {
+            return;
+        };
         self.insert(child, parent, |node| &mut node.predecessors);
         self.insert(parent, child, |node| &mut node.successors);
         self.grow(parent, size);
@@ -137,10 +175,15 @@ impl<'a> LinkedNodes<'a> {
 
     /// Puts `new` into one of the lists of the node `of`, at the place that the sizes of this moment give it.
     fn insert(&mut self, of: usize, new: usize, list: for<'n> fn(&'n mut LinkedNode<'a>) -> &'n mut Vec<usize>) {
-        let Some(mut nodes) = self.nodes.get_mut(of).map(|node| std::mem::take(list(node))) else { return };
+        let Some(mut nodes) = self.nodes.get_mut(of).map(|node| std::mem::take(list(node))) else {
+            return;
+        };
         if !nodes.contains(&new) {
             let key = self.sort_key(new);
-            let place = nodes.iter().position(|other| self.sort_key(*other) > key).unwrap_or(nodes.len());
+            let place = nodes
+                .iter()
+                .position(|other| self.sort_key(*other) > key)
+                .unwrap_or(nodes.len());
             nodes.insert(place, new);
         }
         if let Some(node) = self.nodes.get_mut(of) {
@@ -150,7 +193,9 @@ impl<'a> LinkedNodes<'a> {
 
     /// Larger nodes first, then by name.
     fn sort_key(&self, at: usize) -> Option<(std::cmp::Reverse<i32>, &'a str)> {
-        self.nodes.get(at).map(|node| (std::cmp::Reverse(node.size), &*node.definition.name))
+        self.nodes
+            .get(at)
+            .map(|node| (std::cmp::Reverse(node.size), &*node.definition.name))
     }
 
     /// Adds to the size of a node, and to that of each node above it once for every way down from there. The ways are
@@ -163,7 +208,9 @@ impl<'a> LinkedNodes<'a> {
         // Parents come before children, so one pass upwards meets every node after all nodes below it.
         for below in (0..=at).rev() {
             let count = ways.get(below).copied().unwrap_or(0);
-            let Some(node) = self.nodes.get_mut(below) else { continue };
+            let Some(node) = self.nodes.get_mut(below) else {
+                continue;
+            };
             node.size = node.size.wrapping_add(delta.wrapping_mul(count));
             for above in &node.predecessors {
                 if let Some(way) = ways.get_mut(*above) {
@@ -180,9 +227,16 @@ impl<'a> LinkedNodes<'a> {
     }
 
     fn names(&self, nodes: &[usize]) -> String {
-        let names: Vec<&str> =
-            nodes.iter().filter_map(|at| self.nodes.get(*at)).map(|node| &*node.definition.name).collect();
-        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+        let names: Vec<&str> = nodes
+            .iter()
+            .filter_map(|at| self.nodes.get(*at))
+            .map(|node| &*node.definition.name)
+            .collect();
+        if names.is_empty() {
+            "none".to_owned()
+        } else {
+            names.join(", ")
+        }
     }
 }
 

@@ -82,8 +82,8 @@ pub enum TopologyError {
     },
     /// An internal topic that is there already has another partition count than the topology needs.
     #[error(
-        "internal topic `{topic}` has {actual} partitions, but the topology needs {needed}: the partition count of a topic \
-         that feeds it, or the one given to a repartition, has changed; take that back, or reset the application"
+        "internal topic `{topic}` has {actual} partitions, but the topology needs {needed}: the partition count of a \
+         topic that feeds it, or the one given to a repartition, has changed; take that back, or reset the application"
     )]
     PartitionCount {
         /// The full name.

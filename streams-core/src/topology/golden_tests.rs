@@ -1,5 +1,5 @@
-//! Texts and topics written by Kafka Streams 4.4: each text is parsed back into a topology, which must then describe and
-//! plan itself exactly so.
+//! Texts and topics written by Kafka Streams 4.4: each text is parsed back into a topology, which must then describe
+//! and plan itself exactly so.
 //!
 //! What a text does not tell is taken from what its DSL program says: the kinds of stores, reused source topics, given
 //! partition counts. Nodes are written per sub-topology by their numbers, those of given names at their printed place.
@@ -36,7 +36,10 @@ struct ParsedGroup {
 }
 
 fn list(text: &str) -> Vec<String> {
-    text.split(", ").filter(|item| !item.is_empty() && *item != "none").map(str::to_owned).collect()
+    text.split(", ")
+        .filter(|item| !item.is_empty() && *item != "none")
+        .map(str::to_owned)
+        .collect()
 }
 
 fn parse(text: &str) -> Vec<ParsedGroup> {
@@ -44,13 +47,26 @@ fn parse(text: &str) -> Vec<ParsedGroup> {
     for line in text.lines().skip(1) {
         let words = line.trim_start();
         if words.starts_with("Sub-topology: ") {
-            groups.push(ParsedGroup { global: words.contains("for global store"), nodes: Vec::new() });
+            groups.push(ParsedGroup {
+                global: words.contains("for global store"),
+                nodes: Vec::new(),
+            });
         } else if let Some(parents) = words.strip_prefix("<-- ") {
             groups.last_mut().unwrap().nodes.last_mut().unwrap().parents = list(parents);
         } else if let Some((kind, rest)) = words.split_once(": ").filter(|_| !words.starts_with("-->")) {
             let (name, items) = rest.split_once(" (").unwrap();
-            let items = items.split_once(": ").unwrap().1.trim_end_matches(')').trim_matches(['[', ']']);
-            let node = ParsedNode { kind: kind.into(), name: name.into(), items: list(items), parents: Vec::new() };
+            let items = items
+                .split_once(": ")
+                .unwrap()
+                .1
+                .trim_end_matches(')')
+                .trim_matches(['[', ']']);
+            let node = ParsedNode {
+                kind: kind.into(),
+                name: name.into(),
+                items: list(items),
+                parents: Vec::new(),
+            };
             groups.last_mut().unwrap().nodes.push(node);
         }
     }
@@ -67,8 +83,14 @@ fn number(name: &str) -> Option<u64> {
 fn writing_order(mut nodes: Vec<ParsedNode>) -> Vec<ParsedNode> {
     let mut written: Vec<ParsedNode> = Vec::new();
     while !nodes.is_empty() {
-        let free = |node: &ParsedNode| node.parents.iter().all(|parent| written.iter().any(|other| other.name == *parent));
-        let next = (0..nodes.len()).filter(|at| free(&nodes[*at])).min_by_key(|at| (number(&nodes[*at].name).unwrap_or(0), *at));
+        let free = |node: &ParsedNode| {
+            node.parents
+                .iter()
+                .all(|parent| written.iter().any(|other| other.name == *parent))
+        };
+        let next = (0..nodes.len())
+            .filter(|at| free(&nodes[*at]))
+            .min_by_key(|at| (number(&nodes[*at].name).unwrap_or(0), *at));
         let next = next.expect("a parent is missing");
         written.push(nodes.remove(next));
     }
@@ -78,7 +100,14 @@ fn writing_order(mut nodes: Vec<ParsedNode>) -> Vec<ParsedNode> {
 /// What the DSL program says of a store's kind.
 fn changelog_kind(case: &str, store: &str) -> ChangelogKind {
     let windowed = |retention_ms| ChangelogKind::Windowed { retention_ms };
-    let join_parts = ["JOINTHIS-", "JOINOTHER-", "OUTERTHIS-", "OUTEROTHER-", "-this-join-store", "-other-join-store"];
+    let join_parts = [
+        "JOINTHIS-",
+        "JOINOTHER-",
+        "OUTERTHIS-",
+        "OUTEROTHER-",
+        "-this-join-store",
+        "-other-join-store",
+    ];
     let is_join = case.starts_with("stream_stream_") || case == "self_join";
     match (case, store) {
         // 60 s windows with 10 s of grace.
@@ -88,7 +117,9 @@ fn changelog_kind(case: &str, store: &str) -> ChangelogKind {
         ("session_count_unnamed", _) => windowed(35_000),
         // Twice 30 s with 5 s of grace.
         ("sliding_reduce", _) => windowed(65_000),
-        ("stream_table_join_grace", "vt") => ChangelogKind::Versioned { history_retention_ms: 3_600_000 },
+        ("stream_table_join_grace", "vt") => ChangelogKind::Versioned {
+            history_retention_ms: 3_600_000,
+        },
         // 10 s before and after with 5 s of grace.
         _ if is_join && join_parts.iter().any(|part| store.contains(part)) => {
             ChangelogKind::JoinWindow { retention_ms: 25_000 }
@@ -99,7 +130,10 @@ fn changelog_kind(case: &str, store: &str) -> ChangelogKind {
 
 /// With optimization a table's source topic is its changelog.
 fn reused_source<'a>(case: &str, optimization: &str, store: &'a str) -> Option<&'a str> {
-    let table = store.split_once("-STATE-STORE-").map(|(topic, _)| topic).filter(|topic| !topic.contains('-'));
+    let table = store
+        .split_once("-STATE-STORE-")
+        .map(|(topic, _)| topic)
+        .filter(|topic| !topic.contains('-'));
     match (optimization, case) {
         ("all", "reuse_ktable_source_topic") => Some("tab"),
         ("all", "table_table_outer_join_materialized" | "fk_join_named") => table,
@@ -119,18 +153,29 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
 }
 
 fn cases(golden: &Value) -> Vec<Case<'_>> {
-    let case = |value| Case { name: text(value, "name"), optimization: text(value, "topology.optimization"), text: text(value, "describe"), value };
+    let case = |value| Case {
+        name: text(value, "name"),
+        optimization: text(value, "topology.optimization"),
+        text: text(value, "describe"),
+        value,
+    };
     golden["topologies"].as_array().unwrap().iter().map(case).collect()
 }
 
 fn rebuild(case: &Case<'_>) -> Topology {
     let groups = parse(case.text);
     let topics = |kind: &str| -> BTreeSet<String> {
-        let nodes = groups.iter().flat_map(|group| &group.nodes).filter(|node| node.kind == kind);
+        let nodes = groups
+            .iter()
+            .flat_map(|group| &group.nodes)
+            .filter(|node| node.kind == kind);
         nodes.flat_map(|node| node.items.clone()).collect()
     };
     let internal: BTreeSet<String> = topics("Source").intersection(&topics("Sink")).cloned().collect();
-    let topic = |name: &str| SourceTopic { name: name.into(), internal: internal.contains(name) };
+    let topic = |name: &str| SourceTopic {
+        name: name.into(),
+        internal: internal.contains(name),
+    };
     let mut topology = Topology::new();
     for name in &internal {
         topology.repartition_topic(name, (name == "rp-repartition").then_some(5));
@@ -138,8 +183,13 @@ fn rebuild(case: &Case<'_>) -> Topology {
     for group in groups {
         let nodes = writing_order(group.nodes);
         if group.global {
-            let [from, to] = &nodes[..] else { panic!("{}", case.name) };
-            let store = StoreDefinition { changelog: None, ..store(&to.items[0]) };
+            let [from, to] = &nodes[..] else {
+                panic!("{}", case.name)
+            };
+            let store = StoreDefinition {
+                changelog: None,
+                ..store(&to.items[0])
+            };
             topology.add_global_store(store, &from.items[0], (&from.name, source()), (&to.name, node()));
             continue;
         }
@@ -151,7 +201,12 @@ fn rebuild(case: &Case<'_>) -> Topology {
                     topology.add_source(&parsed.name, topics, AutoOffsetReset::Configured, source());
                 }
                 "Sink" => {
-                    topology.add_sink(&parsed.name, &parents, SinkTopic::Static(topic(&parsed.items[0])), node());
+                    topology.add_sink(
+                        &parsed.name,
+                        &parents,
+                        SinkTopic::Static(topic(&parsed.items[0])),
+                        node(),
+                    );
                 }
                 _ => {
                     topology.add_processor(&parsed.name, &parents, node());
@@ -165,7 +220,11 @@ fn rebuild(case: &Case<'_>) -> Topology {
     }
     for group in case.value["copartition_groups"].as_array().unwrap() {
         let names = group.as_array().unwrap().iter().map(|name| name.as_str().unwrap());
-        topology.copartition(names.map(|name| topic(name.strip_prefix("app-").unwrap_or(name))).collect());
+        topology.copartition(
+            names
+                .map(|name| topic(name.strip_prefix("app-").unwrap_or(name)))
+                .collect(),
+        );
     }
     topology
 }
@@ -176,12 +235,18 @@ fn add_store(topology: &mut Topology, case: &Case<'_>, name: &str) {
         if let Some(topic) = reused_source(case.name, case.optimization, name) {
             changelog = changelog.in_source_topic(topic);
         }
-        topology.add_store(StoreDefinition { changelog: Some(changelog), ..store(name) });
+        topology.add_store(StoreDefinition {
+            changelog: Some(changelog),
+            ..store(name)
+        });
     }
 }
 
 fn offered(golden: &Value) -> Vec<Case<'_>> {
-    cases(golden).into_iter().filter(|case| !NOT_OFFERED.contains(&case.name)).collect()
+    cases(golden)
+        .into_iter()
+        .filter(|case| !NOT_OFFERED.contains(&case.name))
+        .collect()
 }
 
 #[test]
@@ -191,7 +256,9 @@ fn descriptions_equal_javas_byte_for_byte() {
     let mut texts = 0;
     for case in &cases {
         let topology = rebuild(case);
-        topology.validate().unwrap_or_else(|findings| panic!("{}: {findings}", case.name));
+        topology
+            .validate()
+            .unwrap_or_else(|findings| panic!("{}: {findings}", case.name));
         assert_eq!(topology.describe(), case.text, "{} ({})", case.name, case.optimization);
         texts += case.text.matches("Sub-topology: ").count();
     }
@@ -207,7 +274,13 @@ fn topics_configs_and_groups_equal_javas() {
         let expected = case.value["topics"].as_array().unwrap();
         assert_eq!(plan.subtopologies.len(), expected.len(), "{}", case.name);
         for (planned, expected) in plan.subtopologies.iter().zip(expected) {
-            assert_eq!(&subtopology_value(planned), expected, "{} ({})", case.name, case.optimization);
+            assert_eq!(
+                &subtopology_value(planned),
+                expected,
+                "{} ({})",
+                case.name,
+                case.optimization
+            );
             subtopologies += 1;
         }
         let expected = case.value["copartition_groups"].as_array().unwrap();
@@ -220,18 +293,27 @@ fn topics_configs_and_groups_equal_javas() {
 /// A sub-topology in the shape of the golden file.
 fn subtopology_value(planned: &super::SubtopologyPlan) -> Value {
     let configs = |topic: &super::InternalTopic| {
-        let mut map: BTreeMap<String, Value> =
-            topic.configs.iter().map(|(key, value)| (key.clone(), Value::from(value.clone()))).collect();
+        let mut map: BTreeMap<String, Value> = topic
+            .configs
+            .iter()
+            .map(|(key, value)| (key.clone(), Value::from(value.clone())))
+            .collect();
         if let Some(partitions) = topic.partitions {
             map.insert("#partitions".into(), partitions.into());
         }
         map
     };
-    let changelogs: BTreeMap<String, _> =
-        planned.changelogs.iter().map(|changelog| (changelog.topic.name.to_string(), configs(&changelog.topic))).collect();
+    let changelogs: BTreeMap<String, _> = planned
+        .changelogs
+        .iter()
+        .map(|changelog| (changelog.topic.name.to_string(), configs(&changelog.topic)))
+        .collect();
     let to_create = planned.changelogs.iter().filter(|changelog| !changelog.source_topic);
-    let repartition: BTreeMap<String, _> =
-        planned.repartition_sources.iter().map(|topic| (topic.name.to_string(), configs(topic))).collect();
+    let repartition: BTreeMap<String, _> = planned
+        .repartition_sources
+        .iter()
+        .map(|topic| (topic.name.to_string(), configs(topic)))
+        .collect();
     serde_json::json!({
         "subtopology": planned.id,
         "sources": planned.source_topics.keys().map(ToString::to_string).collect::<Vec<_>>(),
@@ -243,10 +325,20 @@ fn subtopology_value(planned: &super::SubtopologyPlan) -> Value {
 }
 
 fn group_values(plan: &TopologyPlan) -> BTreeSet<BTreeSet<String>> {
-    plan.copartition_groups.iter().map(|group| group.iter().map(|topic| topic.to_string()).collect()).collect()
+    plan.copartition_groups
+        .iter()
+        .map(|group| group.iter().map(|topic| topic.to_string()).collect())
+        .collect()
 }
 
 fn as_sets(groups: &[Value]) -> BTreeSet<BTreeSet<String>> {
-    let names = |group: &Value| group.as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned()).collect();
+    let names = |group: &Value| {
+        group
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|name| name.as_str().unwrap().to_owned())
+            .collect()
+    };
     groups.iter().map(names).collect()
 }

@@ -31,7 +31,11 @@ impl Topology {
                     group.nodes.push(index);
                     group.global |= global;
                 }
-                None => groups.push(NodeGroup { id: u32::try_from(at).unwrap_or(u32::MAX), nodes: vec![index], global }),
+                None => groups.push(NodeGroup {
+                    id: u32::try_from(at).unwrap_or(u32::MAX),
+                    nodes: vec![index],
+                    global,
+                }),
             }
         }
         groups
@@ -74,7 +78,9 @@ struct UnionFind {
 
 impl UnionFind {
     fn new(len: usize) -> Self {
-        UnionFind { parents: (0..len).collect() }
+        UnionFind {
+            parents: (0..len).collect(),
+        }
     }
 
     /// The number that stands for a number's set. Paths are halved on the way, so that long chains stay cheap.
@@ -110,8 +116,17 @@ mod tests {
 
     fn groups(text: TopologyText<'_>) -> Vec<(u32, bool, Vec<String>)> {
         let topology = topology(text);
-        let names = |nodes: &[usize]| nodes.iter().map(|node| topology.nodes[*node].name.to_string()).collect();
-        topology.node_groups().iter().map(|group| (group.id, group.global, names(&group.nodes))).collect()
+        let names = |nodes: &[usize]| {
+            nodes
+                .iter()
+                .map(|node| topology.nodes[*node].name.to_string())
+                .collect()
+        };
+        topology
+            .node_groups()
+            .iter()
+            .map(|group| (group.id, group.global, names(&group.nodes)))
+            .collect()
     }
 
     fn strings(names: &[&str]) -> Vec<String> {
@@ -121,7 +136,10 @@ mod tests {
     #[test]
     fn unlinked_sources_are_groups_numbered_by_their_first_node() {
         let groups = groups(&["source b: tb", "source a: ta", "sink x: tx < a", "sink y: ty < b"]);
-        assert_eq!(groups, [(0, false, strings(&["b", "y"])), (1, false, strings(&["a", "x"]))]);
+        assert_eq!(
+            groups,
+            [(0, false, strings(&["b", "y"])), (1, false, strings(&["a", "x"]))]
+        );
     }
 
     #[test]
@@ -135,16 +153,22 @@ mod tests {
             "proc p < a [g]",
             "proc q < b [g]",
         ]);
-        assert_eq!(global, [
-            (0, true, strings(&["gs", "gp"])),
-            (1, false, strings(&["a", "p"])),
-            (2, false, strings(&["b", "q"])),
-        ]);
+        assert_eq!(
+            global,
+            [
+                (0, true, strings(&["gs", "gp"])),
+                (1, false, strings(&["a", "p"])),
+                (2, false, strings(&["b", "q"])),
+            ]
+        );
     }
 
     #[test]
     fn a_node_with_parents_in_two_groups_joins_them_under_the_first_number() {
         let groups = groups(&["source a: ta", "source b: tb", "source c: tc", "proc m < c a"]);
-        assert_eq!(groups, [(0, false, strings(&["a", "c", "m"])), (1, false, strings(&["b"]))]);
+        assert_eq!(
+            groups,
+            [(0, false, strings(&["a", "c", "m"])), (1, false, strings(&["b"]))]
+        );
     }
 }

@@ -36,13 +36,19 @@ impl SourceTopic {
     /// A topic that others make and own.
     #[must_use]
     pub fn external(name: &str) -> Self {
-        SourceTopic { name: name.into(), internal: false }
+        SourceTopic {
+            name: name.into(),
+            internal: false,
+        }
     }
 
     /// A repartition topic of this application, named without the application id.
     #[must_use]
     pub fn internal(name: &str) -> Self {
-        SourceTopic { name: name.into(), internal: true }
+        SourceTopic {
+            name: name.into(),
+            internal: true,
+        }
     }
 }
 
@@ -96,8 +102,8 @@ pub struct NodeDefinition {
 
 /// What a changelog topic has to keep; its topic configs follow from it.
 ///
-/// Java counterparts: `UnwindowedChangelogTopicConfig`, `WindowedChangelogTopicConfig`, `VersionedChangelogTopicConfig`,
-/// and the forced policy of `StreamJoinedStoreFactory`.
+/// Java counterparts: `UnwindowedChangelogTopicConfig`, `WindowedChangelogTopicConfig`,
+/// `VersionedChangelogTopicConfig`, and the forced policy of `StreamJoinedStoreFactory`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangelogKind {
     /// The last value of each key, without an end: `compact`. Key-value stores, suppress and grace buffers, the shared
@@ -136,7 +142,11 @@ impl ChangelogDefinition {
     /// An internal changelog topic with the configs of its kind.
     #[must_use]
     pub fn new(kind: ChangelogKind) -> Self {
-        ChangelogDefinition { kind, source_topic: None, configs: BTreeMap::new() }
+        ChangelogDefinition {
+            kind,
+            source_topic: None,
+            configs: BTreeMap::new(),
+        }
     }
 
     /// The changelog that fits a store's layout: `compact` for plain keys, `compact,delete` for windows, `delete` for
@@ -144,7 +154,11 @@ impl ChangelogDefinition {
     #[must_use]
     pub fn of(spec: &StoreSpec) -> Self {
         Self::new(match spec.kind {
-            StoreKind::Window { retention_ms, retain_duplicates: true, .. } => ChangelogKind::JoinWindow { retention_ms },
+            StoreKind::Window {
+                retention_ms,
+                retain_duplicates: true,
+                ..
+            } => ChangelogKind::JoinWindow { retention_ms },
             StoreKind::Window { retention_ms, .. } => ChangelogKind::Windowed { retention_ms },
             _ => ChangelogKind::KeyValue,
         })

@@ -1,5 +1,5 @@
-//! The plan: what an application of some id makes of a topology. Sub-topologies with full topic names and topic configs;
-//! partition counts come later (`resolve`), when the cluster is known.
+//! The plan: what an application of some id makes of a topology. Sub-topologies with full topic names and topic
+//! configs; partition counts come later (`resolve`), when the cluster is known.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -40,7 +40,8 @@ pub struct SubtopologyPlan {
     pub id: u32,
     /// The nodes' places in [`Topology::nodes`], parents before children.
     pub nodes: Vec<usize>,
-    /// Full names of all topics that are read, repartition topics among them, with the place of the node that reads each.
+    /// Full names of all topics that are read, repartition topics among them, with the place of the node that reads
+    /// each.
     pub source_topics: BTreeMap<Arc<str>, usize>,
     /// Full names of all topics that are written, as far as they are known beforehand.
     pub sink_topics: BTreeSet<Arc<str>>,
@@ -107,9 +108,18 @@ impl TopologyPlan {
     /// The topics that the application has to have: repartition topics and changelogs, each once.
     #[must_use]
     pub fn internal_topics(&self) -> Vec<&InternalTopic> {
-        let changelogs = self.subtopologies.iter().flat_map(|subtopology| &subtopology.changelogs);
-        let changelogs = changelogs.filter(|changelog| !changelog.source_topic).map(|changelog| &changelog.topic);
-        self.subtopologies.iter().flat_map(|subtopology| &subtopology.repartition_sources).chain(changelogs).collect()
+        let changelogs = self
+            .subtopologies
+            .iter()
+            .flat_map(|subtopology| &subtopology.changelogs);
+        let changelogs = changelogs
+            .filter(|changelog| !changelog.source_topic)
+            .map(|changelog| &changelog.topic);
+        self.subtopologies
+            .iter()
+            .flat_map(|subtopology| &subtopology.repartition_sources)
+            .chain(changelogs)
+            .collect()
     }
 }
 
@@ -123,9 +133,18 @@ impl Topology {
     pub fn plan(&self, application_id: &str, defaults: &InternalTopicDefaults) -> Result<TopologyPlan, TopologyError> {
         self.validate()?;
         check_name(application_id)?;
-        let planner = Planner { topology: self, application_id, defaults };
+        let planner = Planner {
+            topology: self,
+            application_id,
+            defaults,
+        };
         let plan = planner.plan();
-        TopologyError::all(plan.internal_topics().iter().filter_map(|topic| check_name(&topic.name).err()).collect())?;
+        TopologyError::all(
+            plan.internal_topics()
+                .iter()
+                .filter_map(|topic| check_name(&topic.name).err())
+                .collect(),
+        )?;
         Ok(plan)
     }
 }
@@ -140,13 +159,22 @@ impl Planner<'_> {
     fn plan(&self) -> TopologyPlan {
         let groups = self.topology.node_groups();
         let copartition_groups = self.topology.merged_copartition_groups(|topic| self.full_name(topic));
-        let sources = self.topology.nodes.iter().filter(|node| matches!(node.kind, NodeKind::Source { .. }));
-        let read: BTreeSet<Arc<str>> =
-            sources.flat_map(topics_of).filter(|topic| topic.internal).map(|topic| self.full_name(topic)).collect();
+        let sources = self
+            .topology
+            .nodes
+            .iter()
+            .filter(|node| matches!(node.kind, NodeKind::Source { .. }));
+        let read: BTreeSet<Arc<str>> = sources
+            .flat_map(topics_of)
+            .filter(|topic| topic.internal)
+            .map(|topic| self.full_name(topic))
+            .collect();
         let tasks = groups.iter().filter(|group| !group.global);
         TopologyPlan {
             application_id: self.application_id.into(),
-            subtopologies: tasks.map(|group| self.subtopology(group, &read, &copartition_groups)).collect(),
+            subtopologies: tasks
+                .map(|group| self.subtopology(group, &read, &copartition_groups))
+                .collect(),
             global: groups.iter().filter_map(|group| self.global(group)).collect(),
             copartition_groups,
         }
@@ -168,8 +196,17 @@ impl Planner<'_> {
             repartition_sources: self.repartition_sources(group),
             repartition_sinks: sink_topics.intersection(read).cloned().collect(),
             changelogs: self.changelogs(&stores),
-            copartition_groups: copartition_groups.iter().filter(|group| read_here(group)).cloned().collect(),
-            operator_clocks: self.topology.clock_keys(&group.nodes).into_iter().map(Arc::from).collect(),
+            copartition_groups: copartition_groups
+                .iter()
+                .filter(|group| read_here(group))
+                .cloned()
+                .collect(),
+            operator_clocks: self
+                .topology
+                .clock_keys(&group.nodes)
+                .into_iter()
+                .map(Arc::from)
+                .collect(),
             source_topics,
             sink_topics,
             stores,
@@ -179,7 +216,9 @@ impl Planner<'_> {
     fn source_topics(&self, group: &NodeGroup) -> BTreeMap<Arc<str>, usize> {
         let mut topics = BTreeMap::new();
         for index in &group.nodes {
-            let Some(node) = self.topology.nodes.get(*index) else { continue };
+            let Some(node) = self.topology.nodes.get(*index) else {
+                continue;
+            };
             if let NodeKind::Source { topics: read, .. } = &node.kind {
                 topics.extend(read.iter().map(|topic| (self.full_name(topic), *index)));
             }
@@ -196,8 +235,11 @@ impl Planner<'_> {
     fn repartition_sources(&self, group: &NodeGroup) -> Vec<InternalTopic> {
         let nodes = group.nodes.iter().filter_map(|node| self.topology.nodes.get(*node));
         let sources = nodes.filter(|node| matches!(node.kind, NodeKind::Source { .. }));
-        let internal: BTreeSet<&Arc<str>> =
-            sources.flat_map(topics_of).filter(|topic| topic.internal).map(|topic| &topic.name).collect();
+        let internal: BTreeSet<&Arc<str>> = sources
+            .flat_map(topics_of)
+            .filter(|topic| topic.internal)
+            .map(|topic| &topic.name)
+            .collect();
         let topic = |name: &Arc<str>| InternalTopic {
             name: self.internal_name(name),
             partitions: self.topology.repartition_topics.get(name).copied().flatten(),
@@ -210,7 +252,10 @@ impl Planner<'_> {
     fn stores(&self, group: &NodeGroup) -> Vec<Arc<str>> {
         let mut stores: Vec<Arc<str>> = Vec::new();
         let nodes = group.nodes.iter().filter_map(|node| self.topology.nodes.get(*node));
-        for store in nodes.flat_map(|node| &node.stores).filter(|store| !self.topology.is_global(store)) {
+        for store in nodes
+            .flat_map(|node| &node.stores)
+            .filter(|store| !self.topology.is_global(store))
+        {
             if !stores.contains(store) {
                 stores.push(Arc::clone(store));
             }
@@ -236,19 +281,40 @@ impl Planner<'_> {
             replication_factor: self.defaults.replication_factor,
             configs: self.defaults.changelog(changelog),
         };
-        ChangelogPlan { store: Arc::clone(store), topic, source_topic: changelog.source_topic.is_some() }
+        ChangelogPlan {
+            store: Arc::clone(store),
+            topic,
+            source_topic: changelog.source_topic.is_some(),
+        }
     }
 
     fn global(&self, group: &NodeGroup) -> Option<GlobalPlan> {
-        let names: Vec<&Arc<str>> =
-            group.nodes.iter().filter_map(|node| self.topology.nodes.get(*node)).map(|node| &node.name).collect();
-        let global = self.topology.global_stores.iter().find(|global| names.contains(&&global.source))?;
+        let names: Vec<&Arc<str>> = group
+            .nodes
+            .iter()
+            .filter_map(|node| self.topology.nodes.get(*node))
+            .map(|node| &node.name)
+            .collect();
+        let global = self
+            .topology
+            .global_stores
+            .iter()
+            .find(|global| names.contains(&&global.source))?;
         let (store, topic) = (Arc::clone(&global.store), Arc::clone(&global.topic));
-        Some(GlobalPlan { id: group.id, store, topic, nodes: group.nodes.clone() })
+        Some(GlobalPlan {
+            id: group.id,
+            store,
+            topic,
+            nodes: group.nodes.clone(),
+        })
     }
 
     fn full_name(&self, topic: &SourceTopic) -> Arc<str> {
-        if topic.internal { self.internal_name(&topic.name) } else { Arc::clone(&topic.name) }
+        if topic.internal {
+            self.internal_name(&topic.name)
+        } else {
+            Arc::clone(&topic.name)
+        }
     }
 
     /// Source: `InternalTopologyBuilder.decorateTopic`, `ProcessorStateManager.storeChangelogTopic`.

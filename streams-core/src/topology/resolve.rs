@@ -1,7 +1,7 @@
 //! Partition counts of internal topics and numbers of tasks, from the partition counts of the topics that are read.
 //!
-//! Source: `RepartitionTopics`, `CopartitionedTopicsEnforcer`, `ChangelogTopics`; a broker of a streams group follows the
-//! same rules.
+//! Source: `RepartitionTopics`, `CopartitionedTopicsEnforcer`, `ChangelogTopics`; a broker of a streams group follows
+//! the same rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,12 +24,17 @@ pub struct ResolvedTopics {
 impl ResolvedTopics {
     /// All internal topics with their partition counts.
     pub fn internal(&self) -> impl Iterator<Item = (&Arc<str>, i32)> {
-        self.repartition.iter().chain(&self.changelogs).map(|(name, count)| (name, *count))
+        self.repartition
+            .iter()
+            .chain(&self.changelogs)
+            .map(|(name, count)| (name, *count))
     }
 
     /// All tasks, ascending.
     pub fn task_ids(&self) -> impl Iterator<Item = TaskId> {
-        self.tasks.iter().flat_map(|(id, count)| (0..*count).map(|partition| TaskId::new(*id, partition)))
+        self.tasks
+            .iter()
+            .flat_map(|(id, count)| (0..*count).map(|partition| TaskId::new(*id, partition)))
     }
 
     /// Checks the internal topics that exist already: a topic with another partition count holds records where no task
@@ -40,7 +45,11 @@ impl ResolvedTopics {
     pub fn check_existing(&self, partitions_of: impl Fn(&str) -> Option<i32>) -> Result<(), TopologyError> {
         let differing = self.internal().filter_map(|(topic, needed)| {
             let actual = partitions_of(topic).filter(|actual| *actual != needed)?;
-            Some(TopologyError::PartitionCount { topic: topic.to_string(), actual, needed })
+            Some(TopologyError::PartitionCount {
+                topic: topic.to_string(),
+                actual,
+                needed,
+            })
         });
         TopologyError::all(differing.collect())
     }
@@ -51,8 +60,8 @@ impl TopologyPlan {
     /// count of a topic that is not the application's own, by its full name; `None` = there is no such topic.
     ///
     /// # Errors
-    /// [`TopologyError::MissingTopics`] with all topics that are missing; [`TopologyError::CoPartitioning`] with names and
-    /// counts where joined topics differ; a repartition topic whose count follows from nothing.
+    /// [`TopologyError::MissingTopics`] with all topics that are missing; [`TopologyError::CoPartitioning`] with names
+    /// and counts where joined topics differ; a repartition topic whose count follows from nothing.
     pub fn resolve(&self, partitions_of: impl Fn(&str) -> Option<i32>) -> Result<ResolvedTopics, TopologyError> {
         let mut counts = Counts::of_external_topics(self, partitions_of)?;
         counts.derive(&self.subtopologies)?;
@@ -68,8 +77,14 @@ struct Counts<'a> {
 }
 
 impl<'a> Counts<'a> {
-    fn of_external_topics(plan: &'a TopologyPlan, partitions_of: impl Fn(&str) -> Option<i32>) -> Result<Self, TopologyError> {
-        let repartition = plan.subtopologies.iter().flat_map(|subtopology| &subtopology.repartition_sources);
+    fn of_external_topics(
+        plan: &'a TopologyPlan,
+        partitions_of: impl Fn(&str) -> Option<i32>,
+    ) -> Result<Self, TopologyError> {
+        let repartition = plan
+            .subtopologies
+            .iter()
+            .flat_map(|subtopology| &subtopology.repartition_sources);
         let repartition: BTreeMap<&str, &InternalTopic> = repartition.map(|topic| (&*topic.name, topic)).collect();
         let mut known = BTreeMap::new();
         let mut missing = BTreeSet::new();
@@ -81,9 +96,13 @@ impl<'a> Counts<'a> {
             }
         }
         if !missing.is_empty() {
-            return Err(TopologyError::MissingTopics { topics: missing.into_iter().collect() });
+            return Err(TopologyError::MissingTopics {
+                topics: missing.into_iter().collect(),
+            });
         }
-        let given = repartition.values().filter_map(|topic| Some((Arc::clone(&topic.name), topic.partitions?)));
+        let given = repartition
+            .values()
+            .filter_map(|topic| Some((Arc::clone(&topic.name), topic.partitions?)));
         known.extend(given);
         Ok(Counts { repartition, known })
     }
@@ -96,9 +115,16 @@ impl<'a> Counts<'a> {
             let mut waiting: Vec<&str> = Vec::new();
             let mut progress = false;
             for subtopology in subtopologies {
-                let sources: JavaHashSet<&str> =
-                    subtopology.repartition_sources.iter().map(|topic| &*topic.name).collect();
-                for topic in sources.into_iter().filter(|topic| !self.known.contains_key(*topic)).collect::<Vec<_>>() {
+                let sources: JavaHashSet<&str> = subtopology
+                    .repartition_sources
+                    .iter()
+                    .map(|topic| &*topic.name)
+                    .collect();
+                for topic in sources
+                    .into_iter()
+                    .filter(|topic| !self.known.contains_key(*topic))
+                    .collect::<Vec<_>>()
+                {
                     match self.largest_feeder(subtopologies, topic) {
                         Some(count) => {
                             self.known.insert(topic.into(), count);
@@ -122,8 +148,13 @@ impl<'a> Counts<'a> {
     }
 
     fn largest_feeder(&self, subtopologies: &[SubtopologyPlan], topic: &str) -> Option<i32> {
-        let writers = subtopologies.iter().filter(|subtopology| subtopology.repartition_sinks.contains(topic));
-        writers.flat_map(|writer| writer.source_topics.keys()).filter_map(|source| self.known.get(source).copied()).max()
+        let writers = subtopologies
+            .iter()
+            .filter(|subtopology| subtopology.repartition_sinks.contains(topic));
+        writers
+            .flat_map(|writer| writer.source_topics.keys())
+            .filter_map(|source| self.known.get(source).copied())
+            .max()
     }
 
     /// Makes joined topics equal, or tells which are not.
@@ -131,7 +162,9 @@ impl<'a> Counts<'a> {
         let mut findings = Vec::new();
         for group in groups {
             match self.common_count(group) {
-                Some(count) => self.known.extend(self.free_topics(group).map(|topic| (topic, count)).collect::<Vec<_>>()),
+                Some(count) => self
+                    .known
+                    .extend(self.free_topics(group).map(|topic| (topic, count)).collect::<Vec<_>>()),
                 None => findings.push(self.differing(group)),
             }
         }
@@ -160,7 +193,9 @@ impl<'a> Counts<'a> {
     }
 
     fn is_fixed(&self, topic: &str) -> bool {
-        self.repartition.get(topic).is_none_or(|topic| topic.partitions.is_some())
+        self.repartition
+            .get(topic)
+            .is_none_or(|topic| topic.partitions.is_some())
     }
 
     fn free_topics(&self, group: &[Arc<str>]) -> impl Iterator<Item = Arc<str>> {
@@ -171,21 +206,42 @@ impl<'a> Counts<'a> {
         let mut topics: Vec<&Arc<str>> = group.iter().filter(|topic| self.is_fixed(topic)).collect();
         topics.sort();
         let text = |topic: &&Arc<str>| {
-            let given = if self.repartition.contains_key(&***topic) { " (given to the repartition)" } else { "" };
+            let given = if self.repartition.contains_key(&***topic) {
+                " (given to the repartition)"
+            } else {
+                ""
+            };
             format!("{topic}: {}{given}", self.known.get(*topic).copied().unwrap_or(0))
         };
-        TopologyError::CoPartitioning { counts: topics.iter().map(text).collect::<Vec<_>>().join(", ") }
+        TopologyError::CoPartitioning {
+            counts: topics.iter().map(text).collect::<Vec<_>>().join(", "),
+        }
     }
 
     fn resolved(&self, subtopologies: &[SubtopologyPlan]) -> ResolvedTopics {
-        let mut resolved =
-            ResolvedTopics { repartition: BTreeMap::new(), changelogs: BTreeMap::new(), tasks: BTreeMap::new() };
+        let mut resolved = ResolvedTopics {
+            repartition: BTreeMap::new(),
+            changelogs: BTreeMap::new(),
+            tasks: BTreeMap::new(),
+        };
         for subtopology in subtopologies {
-            let tasks = self.distinct(subtopology.source_topics.keys()).last().copied().unwrap_or(0);
+            let tasks = self
+                .distinct(subtopology.source_topics.keys())
+                .last()
+                .copied()
+                .unwrap_or(0);
             resolved.tasks.insert(subtopology.id, tasks);
-            let changelogs = subtopology.changelogs.iter().filter(|changelog| !changelog.source_topic);
-            resolved.changelogs.extend(changelogs.map(|changelog| (Arc::clone(&changelog.topic.name), tasks)));
-            let names = subtopology.repartition_sources.iter().map(|topic| Arc::clone(&topic.name));
+            let changelogs = subtopology
+                .changelogs
+                .iter()
+                .filter(|changelog| !changelog.source_topic);
+            resolved
+                .changelogs
+                .extend(changelogs.map(|changelog| (Arc::clone(&changelog.topic.name), tasks)));
+            let names = subtopology
+                .repartition_sources
+                .iter()
+                .map(|topic| Arc::clone(&topic.name));
             let counts = names.filter_map(|name| self.known.get(&name).copied().map(|count| (name, count)));
             resolved.repartition.extend(counts);
         }

@@ -19,12 +19,25 @@ fn counts(map: &BTreeMap<Arc<str>, i32>) -> Vec<(&str, i32)> {
     map.iter().map(|(name, count)| (&**name, *count)).collect()
 }
 
-const JOIN_AFTER_REPARTITION: [&str; 6] =
-    ["repartition r", "source a: ta", "sink k: =r < a", "source ra: =r", "source b: tb", "proc j < ra b [st]"];
+const JOIN_AFTER_REPARTITION: [&str; 6] = [
+    "repartition r",
+    "source a: ta",
+    "sink k: =r < a",
+    "source ra: =r",
+    "source b: tb",
+    "proc j < ra b [st]",
+];
 
 #[test]
 fn a_repartition_topic_has_the_most_partitions_of_its_feeders_sources() {
-    let lines = ["repartition r", "source a: ta", "source b: tb", "sink k: =r < a b", "source s: =r", "proc p < s [st]"];
+    let lines = [
+        "repartition r",
+        "source a: ta",
+        "source b: tb",
+        "sink k: =r < a b",
+        "source s: =r",
+        "proc p < s [st]",
+    ];
     let resolved = resolve(&lines, &[("ta", 3), ("tb", 5)]).unwrap();
     assert_eq!(counts(&resolved.repartition), [("app-r", 5)]);
     assert_eq!(counts(&resolved.changelogs), [("app-st-changelog", 5)]);
@@ -61,23 +74,43 @@ fn a_chain_is_followed_against_the_order_of_the_subtopologies() {
         "source s2: t",
         "sink k2: =r2 < s2",
     ];
-    assert_eq!(counts(&resolve(&lines, &[("t", 4)]).unwrap().repartition), [("app-r1", 4), ("app-r2", 4)]);
+    assert_eq!(
+        counts(&resolve(&lines, &[("t", 4)]).unwrap().repartition),
+        [("app-r1", 4), ("app-r2", 4)]
+    );
 }
 
 #[test]
 fn a_loop_takes_its_count_from_outside_or_is_refused() {
-    let looped = ["repartition r", "source a: ta", "source s: =r", "proc p < a s", "sink k: =r < p"];
-    assert_eq!(counts(&resolve(&looped, &[("ta", 3)]).unwrap().repartition), [("app-r", 3)]);
+    let looped = [
+        "repartition r",
+        "source a: ta",
+        "source s: =r",
+        "proc p < a s",
+        "sink k: =r < p",
+    ];
+    assert_eq!(
+        counts(&resolve(&looped, &[("ta", 3)]).unwrap().repartition),
+        [("app-r", 3)]
+    );
     let closed = ["repartition r", "source s: =r", "sink k: =r < s"];
     let error = resolve(&closed, &[]).unwrap_err().to_string();
-    assert!(error.contains("app-r") && error.contains("give one of them a number"), "{error}");
+    assert!(
+        error.contains("app-r") && error.contains("give one of them a number"),
+        "{error}"
+    );
 }
 
 #[test]
 fn all_missing_topics_are_named_with_those_of_global_stores() {
     let lines = ["global g: tg gs gp", "source a: ta", "source b: tb tc"];
     let error = resolve(&lines, &[("tb", 1), ("tc", 0)]).unwrap_err();
-    assert_eq!(error, TopologyError::MissingTopics { topics: vec!["ta".into(), "tc".into(), "tg".into()] });
+    assert_eq!(
+        error,
+        TopologyError::MissingTopics {
+            topics: vec!["ta".into(), "tc".into(), "tg".into()]
+        }
+    );
 }
 
 #[test]
@@ -92,10 +125,20 @@ fn a_joined_repartition_topic_takes_the_count_of_the_external_topic() {
 
 #[test]
 fn joined_external_topics_of_unequal_counts_are_named_with_their_numbers() {
-    let lines = ["source a: ta", "source b: tb", "source c: tc", "source d: td", "copartition tb ta", "copartition tc td"];
+    let lines = [
+        "source a: ta",
+        "source b: tb",
+        "source c: tc",
+        "source d: td",
+        "copartition tb ta",
+        "copartition tc td",
+    ];
     let error = resolve(&lines, &[("ta", 3), ("tb", 4), ("tc", 5), ("td", 6)]).unwrap_err();
     let finding = |counts: &str| TopologyError::CoPartitioning { counts: counts.into() };
-    assert_eq!(error, TopologyError::Several(vec![finding("ta: 3, tb: 4"), finding("tc: 5, td: 6")]));
+    assert_eq!(
+        error,
+        TopologyError::Several(vec![finding("ta: 3, tb: 4"), finding("tc: 5, td: 6")])
+    );
 }
 
 #[test]
@@ -109,11 +152,24 @@ fn a_given_count_that_does_not_fit_the_join_is_refused() {
 
 #[test]
 fn joined_repartition_topics_take_the_given_count_else_the_largest() {
-    let base = ["source a: ta", "source b: tb", "sink ka: =ra < a", "sink kb: =rb < b", "source sa: =ra", "source sb: =rb"];
+    let base = [
+        "source a: ta",
+        "source b: tb",
+        "sink ka: =ra < a",
+        "sink kb: =rb < b",
+        "source sa: =ra",
+        "source sb: =rb",
+    ];
     let join = ["proc j < sa sb", "copartition =ra =rb"];
-    let free = resolve(&[&["repartition ra", "repartition rb"], &base[..], &join[..]].concat(), &[("ta", 3), ("tb", 6)]);
+    let free = resolve(
+        &[&["repartition ra", "repartition rb"], &base[..], &join[..]].concat(),
+        &[("ta", 3), ("tb", 6)],
+    );
     assert_eq!(counts(&free.unwrap().repartition), [("app-ra", 6), ("app-rb", 6)]);
-    let given = resolve(&[&["repartition ra 2", "repartition rb"], &base[..], &join[..]].concat(), &[("ta", 3), ("tb", 6)]);
+    let given = resolve(
+        &[&["repartition ra 2", "repartition rb"], &base[..], &join[..]].concat(),
+        &[("ta", 3), ("tb", 6)],
+    );
     let given = given.unwrap();
     assert_eq!(counts(&given.repartition), [("app-ra", 2), ("app-rb", 2)]);
     assert_eq!(given.tasks, BTreeMap::from([(0, 3), (1, 6), (2, 2)]));
@@ -134,6 +190,10 @@ fn existing_internal_topics_must_have_the_counts_that_are_needed() {
     let check = |cluster: Cluster<'_>| resolved.check_existing(|topic| partitions(cluster, topic));
     assert_eq!(check(&[]), Ok(()));
     assert_eq!(check(&[("app-r", 3), ("app-st-changelog", 3), ("out", 9)]), Ok(()));
-    let finding = TopologyError::PartitionCount { topic: "app-r".into(), actual: 4, needed: 3 };
+    let finding = TopologyError::PartitionCount {
+        topic: "app-r".into(),
+        actual: 4,
+        needed: 3,
+    };
     assert_eq!(check(&[("app-r", 4)]), Err(finding));
 }

@@ -6,9 +6,7 @@ use std::sync::Arc;
 
 use streams_state::StoreSpec;
 
-use super::{
-    AutoOffsetReset, ChangelogDefinition, SinkTopic, SourceTopic, StoreDefinition, Topology, TopologyError,
-};
+use super::{AutoOffsetReset, ChangelogDefinition, SinkTopic, SourceTopic, StoreDefinition, Topology, TopologyError};
 use crate::processor::{AnyNode, NodeBuilder, NodeFactory, SourceFactory, SourceNode};
 use crate::stores::{ManagedStore, StoreBuilder, StoreFactory};
 
@@ -44,23 +42,32 @@ pub(super) fn source() -> Arc<dyn SourceFactory> {
 pub(super) fn store(name: &str) -> StoreDefinition {
     let spec = StoreSpec::key_value(name);
     let changelog = Some(ChangelogDefinition::of(&spec));
-    StoreDefinition { spec, changelog, factory: Arc::new(NeverBuilt), global: false }
+    StoreDefinition {
+        spec,
+        changelog,
+        factory: Arc::new(NeverBuilt),
+        global: false,
+    }
 }
 
 pub(super) fn global_store(name: &str) -> StoreDefinition {
-    StoreDefinition { changelog: None, ..store(name) }
+    StoreDefinition {
+        changelog: None,
+        ..store(name)
+    }
 }
 
 /// A topic by its short form: `name`, or `=name` for an internal one.
 pub(super) fn topic(text: &str) -> SourceTopic {
-    text.strip_prefix('=').map_or_else(|| SourceTopic::external(text), SourceTopic::internal)
+    text.strip_prefix('=')
+        .map_or_else(|| SourceTopic::external(text), SourceTopic::internal)
 }
 
 pub(super) type TopologyText<'a> = &'a [&'a str];
 
 /// A topology from lines in the order of writing:
-/// `source NAME: TOPIC…`, `proc NAME < PARENT… [STORE…]`, `sink NAME: TOPIC < PARENT…`, `global STORE: TOPIC SOURCE PROC`,
-/// `repartition TOPIC [COUNT]`, `copartition TOPIC…`. Topics of internal names start with `=`.
+/// `source NAME: TOPIC…`, `proc NAME < PARENT… [STORE…]`, `sink NAME: TOPIC < PARENT…`, `global STORE: TOPIC SOURCE
+/// PROC`, `repartition TOPIC [COUNT]`, `copartition TOPIC…`. Topics of internal names start with `=`.
 pub(super) fn topology(lines: TopologyText<'_>) -> Topology {
     let mut topology = Topology::new();
     for line in lines {
@@ -71,7 +78,9 @@ pub(super) fn topology(lines: TopologyText<'_>) -> Topology {
 
 fn add(topology: &mut Topology, line: &str) {
     let (kind, rest) = line.split_once(' ').unwrap();
-    let (head, stores) = rest.split_once('[').map_or((rest, ""), |(head, stores)| (head, stores.trim_end_matches(']')));
+    let (head, stores) = rest
+        .split_once('[')
+        .map_or((rest, ""), |(head, stores)| (head, stores.trim_end_matches(']')));
     let (head, parents) = head.split_once('<').unwrap_or((head, ""));
     let parents: Vec<&str> = parents.split_whitespace().collect();
     let (name, topics) = head.split_once(':').unwrap_or((head, ""));
@@ -97,7 +106,9 @@ fn add(topology: &mut Topology, line: &str) {
             topology.add_global_store(global_store(name), words[0], (words[1], source()), (words[2], node()));
         }
         "repartition" => {
-            let (name, count) = name.split_once(' ').map_or((name, None), |(n, count)| (n, count.parse().ok()));
+            let (name, count) = name
+                .split_once(' ')
+                .map_or((name, None), |(n, count)| (n, count.parse().ok()));
             topology.repartition_topic(name, count);
         }
         "copartition" => {

@@ -1,7 +1,7 @@
 //! Topic configs of internal topics: the library's, under those of the configuration, under those of the store.
 //!
-//! Source: `InternalTopicConfig` and its subclasses. A coordinator of a streams group compares these configs with the ones
-//! it stored, so they are part of the contract with members of other versions and with Java's.
+//! Source: `InternalTopicConfig` and its subclasses. A coordinator of a streams group compares these configs with the
+//! ones it stored, so they are part of the contract with members of other versions and with Java's.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +43,11 @@ impl InternalTopicDefaults {
     /// The configs of a repartition topic.
     pub(crate) fn repartition(&self) -> BTreeMap<String, String> {
         // Retention is off: the application itself deletes what it has committed.
-        self.layered(&[(CLEANUP_POLICY, "delete"), (RETENTION, "-1"), (SEGMENT_BYTES, "52428800")])
+        self.layered(&[
+            (CLEANUP_POLICY, "delete"),
+            (RETENTION, "-1"),
+            (SEGMENT_BYTES, "52428800"),
+        ])
     }
 
     /// The configs of a changelog topic.
@@ -58,7 +62,8 @@ impl InternalTopicDefaults {
             ChangelogKind::KeyValue => {}
             ChangelogKind::Windowed { retention_ms } => self.set_retention(&mut configs, changelog, retention_ms),
             ChangelogKind::JoinWindow { retention_ms } => {
-                // Every key is new (it has a sequence number): compaction would keep all of them, so no one may ask for it.
+                // Every key is new (it has a sequence number): compaction would keep all of them, so no one may ask for
+                // it.
                 configs.insert(CLEANUP_POLICY.to_owned(), "delete".to_owned());
                 self.set_retention(&mut configs, changelog, retention_ms);
             }
@@ -70,15 +75,21 @@ impl InternalTopicDefaults {
         configs
     }
 
-    fn set_retention(&self, configs: &mut BTreeMap<String, String>, changelog: &ChangelogDefinition, retention_ms: i64) {
+    fn set_retention(
+        &self,
+        configs: &mut BTreeMap<String, String>,
+        changelog: &ChangelogDefinition,
+        retention_ms: i64,
+    ) {
         let retention_ms = retention_ms.saturating_add(self.window_store_additional_retention_ms);
         set_unless_given(configs, changelog, RETENTION, retention_ms);
     }
 
     fn layered(&self, library: &[(&str, &str)]) -> BTreeMap<String, String> {
         let library = library.iter().chain(&[(MESSAGE_TIMESTAMP_TYPE, "CreateTime")]);
-        let mut configs: BTreeMap<String, String> =
-            library.map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let mut configs: BTreeMap<String, String> = library
+            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+            .collect();
         configs.extend(self.topic_configs.clone());
         configs
     }
@@ -96,11 +107,17 @@ mod tests {
     use super::*;
 
     fn map(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
-        entries.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+        entries
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+            .collect()
     }
 
     fn with_topic_configs(entries: &[(&str, &str)]) -> InternalTopicDefaults {
-        InternalTopicDefaults { topic_configs: map(entries), ..InternalTopicDefaults::default() }
+        InternalTopicDefaults {
+            topic_configs: map(entries),
+            ..InternalTopicDefaults::default()
+        }
     }
 
     #[test]
@@ -134,15 +151,26 @@ mod tests {
         let join = ChangelogDefinition::new(ChangelogKind::JoinWindow { retention_ms: 25_000 });
         let join = join.with_configs(map(&[("cleanup.policy", "compact")]));
         let configs = with_topic_configs(&[("cleanup.policy", "compact")]).changelog(&join);
-        assert_eq!((&*configs["cleanup.policy"], &*configs["retention.ms"]), ("delete", "86425000"));
+        assert_eq!(
+            (&*configs["cleanup.policy"], &*configs["retention.ms"]),
+            ("delete", "86425000")
+        );
     }
 
     #[test]
     fn versions_are_kept_from_compaction_for_their_history_and_a_day() {
-        let versioned = ChangelogDefinition::new(ChangelogKind::Versioned { history_retention_ms: 60_000 });
-        let defaults = InternalTopicDefaults { window_store_additional_retention_ms: 0, ..Default::default() };
+        let versioned = ChangelogDefinition::new(ChangelogKind::Versioned {
+            history_retention_ms: 60_000,
+        });
+        let defaults = InternalTopicDefaults {
+            window_store_additional_retention_ms: 0,
+            ..Default::default()
+        };
         let configs = defaults.changelog(&versioned);
-        assert_eq!((&*configs["cleanup.policy"], &*configs["min.compaction.lag.ms"]), ("compact", "86460000"));
+        assert_eq!(
+            (&*configs["cleanup.policy"], &*configs["min.compaction.lag.ms"]),
+            ("compact", "86460000")
+        );
         let given = versioned.with_configs(map(&[("min.compaction.lag.ms", "3")]));
         assert_eq!(defaults.changelog(&given)["min.compaction.lag.ms"], "3");
     }

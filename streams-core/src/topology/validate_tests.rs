@@ -17,7 +17,10 @@ fn names_follow_the_rule_of_topic_names() {
         assert_eq!(check_name(good), Ok(()));
     }
     for bad in ["", ".", "..", "a b", "ä", "a/b", &"x".repeat(250)] {
-        assert_eq!(check_name(bad), Err(TopologyError::InvalidName { name: bad.to_owned() }));
+        assert_eq!(
+            check_name(bad),
+            Err(TopologyError::InvalidName { name: bad.to_owned() })
+        );
     }
 }
 
@@ -37,26 +40,52 @@ fn a_sound_topology_has_no_findings() {
 
 #[test]
 fn all_findings_are_reported_together() {
-    let lines = ["source s!: t", "proc p < missing", "source s2: t", "sink k: out < p", "proc q < k", "proc p < s2"];
+    let lines = [
+        "source s!: t",
+        "proc p < missing",
+        "source s2: t",
+        "sink k: out < p",
+        "proc q < k",
+        "proc p < s2",
+    ];
     let expected = [
         TopologyError::InvalidName { name: "s!".into() },
-        TopologyError::Duplicate { what: "node", name: "p".into() },
+        TopologyError::Duplicate {
+            what: "node",
+            name: "p".into(),
+        },
         unknown("p", "parent", "missing"),
         TopologyError::Invalid("sink `k` can't be a parent of `q`: read its topic with a source".into()),
-        TopologyError::TopicReadTwice { topic: "t".into(), first: "s!".into(), second: "s2".into() },
+        TopologyError::TopicReadTwice {
+            topic: "t".into(),
+            first: "s!".into(),
+            second: "s2".into(),
+        },
     ];
     assert_eq!(findings(&lines), expected);
 }
 
 #[test]
 fn a_parent_must_be_written_before_its_child() {
-    assert_eq!(findings(&["source s: t", "proc a < s b", "proc b < s"]), [unknown("a", "parent", "b")]);
-    assert_eq!(findings(&["source s: t", "proc a < s a"]), [unknown("a", "parent", "a")]);
+    assert_eq!(
+        findings(&["source s: t", "proc a < s b", "proc b < s"]),
+        [unknown("a", "parent", "b")]
+    );
+    assert_eq!(
+        findings(&["source s: t", "proc a < s a"]),
+        [unknown("a", "parent", "a")]
+    );
 }
 
 #[test]
 fn a_topology_without_sources_is_refused() {
-    assert!(Topology::new().validate().unwrap_err().to_string().contains("reads no topic"));
+    assert!(
+        Topology::new()
+            .validate()
+            .unwrap_err()
+            .to_string()
+            .contains("reads no topic")
+    );
 }
 
 #[test]
@@ -64,12 +93,17 @@ fn stores_are_known_and_belong_to_processors() {
     let mut wrong = topology(&["source s: t", "proc p < s"]);
     wrong.connect_store("p", "nowhere").connect_store("ghost", "nowhere");
     wrong.add_store(store("st")).connect_store("s", "st");
-    let Err(TopologyError::Several(findings)) = wrong.validate() else { panic!("accepted") };
-    assert_eq!(findings, [
-        unknown("nowhere", "node", "ghost"),
-        TopologyError::Invalid("`s` can't use a store: only processors can".into()),
-        unknown("p", "store", "nowhere"),
-    ]);
+    let Err(TopologyError::Several(findings)) = wrong.validate() else {
+        panic!("accepted")
+    };
+    assert_eq!(
+        findings,
+        [
+            unknown("nowhere", "node", "ghost"),
+            TopologyError::Invalid("`s` can't use a store: only processors can".into()),
+            unknown("p", "store", "nowhere"),
+        ]
+    );
 }
 
 #[test]
@@ -79,7 +113,13 @@ fn a_store_may_be_added_again_but_not_another_of_its_name() {
     topology.add_store(definition.clone()).add_store(definition);
     assert_eq!(topology.validate(), Ok(()));
     topology.add_store(store("st"));
-    assert_eq!(topology.validate(), Err(TopologyError::Duplicate { what: "store", name: "st".into() }));
+    assert_eq!(
+        topology.validate(),
+        Err(TopologyError::Duplicate {
+            what: "store",
+            name: "st".into()
+        })
+    );
 }
 
 #[test]
@@ -92,28 +132,63 @@ fn a_global_store_stands_alone_and_is_not_logged() {
     assert!(linked[0].to_string().ends_with("gs, gp, p"));
     let mut twice = topology(&["global g: tg gs gp"]);
     twice.add_global_store(global_store("g"), "other", ("gs2", source()), ("gp2", node()));
-    assert_eq!(twice.validate(), Err(TopologyError::Duplicate { what: "store", name: "g".into() }));
+    assert_eq!(
+        twice.validate(),
+        Err(TopologyError::Duplicate {
+            what: "store",
+            name: "g".into()
+        })
+    );
 }
 
 #[test]
 fn internal_topics_are_declared_written_and_have_partitions() {
-    assert_eq!(findings(&["source s: t", "sink k: =r < s"]), [unknown("k", "repartition topic", "r")]);
+    assert_eq!(
+        findings(&["source s: t", "sink k: =r < s"]),
+        [unknown("k", "repartition topic", "r")]
+    );
     let unwritten = findings(&["repartition r", "source s: =r"]);
     assert!(unwritten[0].to_string().contains("nothing writes it"));
     let empty = findings(&["repartition r 0", "source s: t", "sink k: =r < s", "source s2: =r"]);
     assert!(empty[0].to_string().contains("can't have 0 partitions"));
-    let twice = findings(&["repartition r 2", "repartition r 3", "source s: t", "sink k: =r < s", "source s2: =r"]);
+    let twice = findings(&[
+        "repartition r 2",
+        "repartition r 3",
+        "source s: t",
+        "sink k: =r < s",
+        "source s2: =r",
+    ]);
     assert!(twice[0].to_string().contains("with 2 and with 3 partitions"));
 }
 
 #[test]
 fn joined_topics_are_read_and_given_counts_agree() {
     let unread = findings(&["source s: t", "copartition t u"]);
-    assert_eq!(unread, [TopologyError::Invalid("topic `u` is joined, but no source reads it: add a source".into())]);
-    let base = ["source s: t", "sink k: =a < s", "sink l: =b < s", "source sa: =a", "source sb: =b", "copartition =a =b"];
+    assert_eq!(
+        unread,
+        [TopologyError::Invalid(
+            "topic `u` is joined, but no source reads it: add a source".into()
+        )]
+    );
+    let base = [
+        "source s: t",
+        "sink k: =a < s",
+        "sink l: =b < s",
+        "source sa: =a",
+        "source sb: =b",
+        "copartition =a =b",
+    ];
     let differing = findings(&[&["repartition a 2", "repartition b 3"], &base[..]].concat());
-    assert_eq!(differing, [TopologyError::CoPartitioning { counts: "a: 2, b: 3".into() }]);
-    assert_eq!(findings(&[&["repartition a 2", "repartition b"], &base[..]].concat()), []);
+    assert_eq!(
+        differing,
+        [TopologyError::CoPartitioning {
+            counts: "a: 2, b: 3".into()
+        }]
+    );
+    assert_eq!(
+        findings(&[&["repartition a 2", "repartition b"], &base[..]].concat()),
+        []
+    );
 }
 
 #[test]
@@ -128,7 +203,11 @@ fn clocks_of_one_subtopology_must_fit_into_an_offset_commit() {
     for number in 48..50 {
         sound.declare_operator_clock("s2", &format!("{number:050}"));
     }
-    let expected = TopologyError::OperatorClocks { node: "s2".into(), characters: 4152, limit: 4096 };
+    let expected = TopologyError::OperatorClocks {
+        node: "s2".into(),
+        characters: 4152,
+        limit: 4096,
+    };
     assert_eq!(sound.validate(), Err(expected));
     let mut homeless = topology(&["source s: t"]);
     homeless.declare_operator_clock("ghost", "key");

@@ -13,7 +13,7 @@ use streams_core::topology::AutoOffsetReset;
 /// let builder = StreamsBuilder::new();
 /// // Event time is the value itself, in milliseconds since the Unix epoch.
 /// builder.stream_with("times", Consumed::<String, i64>::named("times-source").timestamps_by(|_key, value, _times| *value));
-/// assert!(builder.build()?.describe().to_string().contains("times-source"));
+/// assert!(builder.build()?.describe().contains("times-source"));
 /// # Ok::<(), streams_dsl::TopologyError>(())
 /// ```
 ///

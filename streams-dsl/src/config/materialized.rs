@@ -17,7 +17,7 @@ use crate::serdes::Chosen;
 /// let bytes = builder.stream::<String, i64>("bytes").group_by_key();
 /// bytes.count("samples");
 /// bytes.reduce(|_key, bytes, sum| sum + bytes, Materialized::named("sum").caching(false));
-/// assert!(builder.build()?.describe().to_string().contains("(stores: [sum])"));
+/// assert!(builder.build()?.describe().contains("(stores: [sum])"));
 /// # Ok::<(), streams_dsl::TopologyError>(())
 /// ```
 ///

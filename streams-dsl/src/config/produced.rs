@@ -14,7 +14,7 @@ use crate::serdes::Chosen;
 /// let builder = StreamsBuilder::new();
 /// let first = Produced::named("sink").partitioned_by(|_topic, _key, _value, _count| Partitions::One(0));
 /// builder.stream::<String, i64>("in").to_with("out", first);
-/// assert!(builder.build()?.describe().to_string().contains("Sink: sink (topic: out)"));
+/// assert!(builder.build()?.describe().contains("Sink: sink (topic: out)"));
 /// # Ok::<(), streams_dsl::TopologyError>(())
 /// ```
 pub struct Produced<K, V> {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use streams_core::topology::{StoreDefinition, TopologyError};
 
-use crate::names::{self, Names};
+use crate::names::Names;
 
 pub(crate) use node::{FilterFactory, GlobalTable, GraphNode, Kind, NodeFlags, NodeId, Processor, Repartition, Source, TableSource};
 
@@ -47,7 +47,6 @@ pub(crate) struct Graph {
 impl Graph {
     /// Adds a node; its place in the order is its build priority.
     pub(crate) fn add(&mut self, name: String, parents: &[NodeId], kind: Kind) -> NodeId {
-        self.check_name(&name);
         let id = NodeId(self.nodes.len());
         self.nodes.push(GraphNode {
             name: name.into(),
@@ -74,7 +73,6 @@ impl Graph {
 
     /// Gives a node another name than the generated one.
     pub(crate) fn rename(&mut self, id: NodeId, name: &str) {
-        self.check_name(name);
         let Some(node) = self.node_mut(id) else { return };
         match &mut node.kind {
             Kind::Repartition(_) => {
@@ -87,12 +85,6 @@ impl Graph {
         }
         if let Some(node) = self.node_mut(id) {
             node.name = name.into();
-        }
-    }
-
-    pub(crate) fn check_name(&mut self, name: &str) {
-        if let Err(finding) = names::check(name) {
-            self.findings.push(finding);
         }
     }
 

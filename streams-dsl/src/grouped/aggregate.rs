@@ -33,7 +33,7 @@ impl<K: 'static, V: 'static> KGroupedStream<K, V> {
     ///     .aggregate(|| 0, |_account, cents, sum: i64| sum + cents, "balance")
     ///     .to_stream()
     ///     .to("balances");
-    /// assert!(builder.build()?.describe().to_string().contains("(stores: [balance])"));
+    /// assert!(builder.build()?.describe().contains("(stores: [balance])"));
     /// # Ok::<(), streams_dsl::TopologyError>(())
     /// ```
     ///

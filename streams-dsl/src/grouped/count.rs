@@ -17,7 +17,7 @@ impl<K: 'static, V: 'static> KGroupedStream<K, V> {
     /// use streams_dsl::StreamsBuilder;
     /// let builder = StreamsBuilder::new();
     /// builder.stream::<String, i64>("visits").group_by_key().count("visits-by-user").to_stream().to("counts");
-    /// assert!(builder.build()?.describe().to_string().contains("(stores: [visits-by-user])"));
+    /// assert!(builder.build()?.describe().contains("(stores: [visits-by-user])"));
     /// # Ok::<(), streams_dsl::TopologyError>(())
     /// ```
     ///

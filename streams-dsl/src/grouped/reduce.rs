@@ -20,7 +20,7 @@ impl<K: 'static, V: Clone + 'static> KGroupedStream<K, V> {
     /// use streams_dsl::StreamsBuilder;
     /// let builder = StreamsBuilder::new();
     /// builder.stream::<String, i64>("bids").group_by_key().reduce(|_item, bid, best| best.max(*bid), "best-bids");
-    /// assert!(builder.build()?.describe().to_string().contains("KSTREAM-REDUCE-0000000001"));
+    /// assert!(builder.build()?.describe().contains("KSTREAM-REDUCE-0000000001"));
     /// # Ok::<(), streams_dsl::TopologyError>(())
     /// ```
     ///

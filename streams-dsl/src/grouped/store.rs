@@ -55,7 +55,6 @@ impl<K: 'static, V: 'static> KGroupedStream<K, V> {
                 graph.names.burn();
             }
             let store = graph.names.store(names.step.prefix(), materialized.name.as_deref());
-            graph.check_name(&store);
             let name = graph.names.node(names.step, None);
             let (parent, sources) = self.input(graph, &store);
             // Operators keep their time under the store's name; the mark keeps it apart from Java's own entries.

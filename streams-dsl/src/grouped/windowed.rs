@@ -25,7 +25,7 @@ impl<K: 'static, V: 'static> KGroupedStream<K, V> {
     ///     .aggregate(|| 0, |_project, bytes, sum: i64| sum + bytes, "hourly-bytes")
     ///     .to_stream()
     ///     .to("usage-by-hour");
-    /// assert!(builder.build()?.describe().to_string().contains("(stores: [hourly-bytes])"));
+    /// assert!(builder.build()?.describe().contains("(stores: [hourly-bytes])"));
     /// # Ok::<(), streams_dsl::TopologyError>(())
     /// ```
     ///

@@ -16,7 +16,7 @@ impl<K: 'static, V: 'static> KStream<K, V> {
     /// use streams_dsl::StreamsBuilder;
     /// let builder = StreamsBuilder::new();
     /// builder.stream::<String, i64>("usage").filter(|_tenant, bytes| *bytes > 0).to("billable");
-    /// assert!(builder.build()?.describe().to_string().contains("KSTREAM-FILTER-0000000001"));
+    /// assert!(builder.build()?.describe().contains("KSTREAM-FILTER-0000000001"));
     /// # Ok::<(), streams_dsl::TopologyError>(())
     /// ```
     ///

@@ -20,7 +20,7 @@ impl<K: 'static, V: 'static> KStream<K, V> {
     ///     .stream::<String, String>("orders")
     ///     .flat_map(|order, items| items.split(',').map(|item| (item.to_owned(), order.clone())).collect::<Vec<_>>())
     ///     .to("orders-by-item");
-    /// assert!(builder.build()?.describe().to_string().contains("KSTREAM-FLATMAP-0000000001"));
+    /// assert!(builder.build()?.describe().contains("KSTREAM-FLATMAP-0000000001"));
     /// # Ok::<(), streams_dsl::TopologyError>(())
     /// ```
     ///

@@ -19,7 +19,7 @@ impl<K: 'static, V: 'static> KStream<K, V> {
     ///     .stream::<String, String>("lines")
     ///     .flat_map_values(|_key, line| line.split(' ').map(str::to_owned).collect::<Vec<_>>())
     ///     .to("words");
-    /// assert!(builder.build()?.describe().to_string().contains("KSTREAM-FLATMAPVALUES-0000000001"));
+    /// assert!(builder.build()?.describe().contains("KSTREAM-FLATMAPVALUES-0000000001"));
     /// # Ok::<(), streams_dsl::TopologyError>(())
     /// ```
     ///

@@ -18,7 +18,7 @@ impl<K: 'static, V: 'static> KStream<K, V> {
     /// use streams_dsl::StreamsBuilder;
     /// let builder = StreamsBuilder::new();
     /// builder.stream::<String, i64>("in").for_each(|key, value| println!("{key}: {value}")).named("print");
-    /// assert!(builder.build()?.describe().to_string().contains("Processor: print"));
+    /// assert!(builder.build()?.describe().contains("Processor: print"));
     /// # Ok::<(), streams_dsl::TopologyError>(())
     /// ```
     ///

@@ -18,7 +18,7 @@ impl<K: 'static, V: 'static> KStream<K, V> {
     /// use streams_dsl::StreamsBuilder;
     /// let builder = StreamsBuilder::new();
     /// builder.stream::<String, i64>("in").group_by_key().count("counts");
-    /// assert!(builder.build()?.describe().to_string().contains("(stores: [counts])"));
+    /// assert!(builder.build()?.describe().contains("(stores: [counts])"));
     /// # Ok::<(), streams_dsl::TopologyError>(())
     /// ```
     ///
@@ -48,7 +48,7 @@ impl<K: 'static, V: 'static> KStream<K, V> {
     /// use streams_dsl::StreamsBuilder;
     /// let builder = StreamsBuilder::new();
     /// builder.stream::<String, i64>("visits").group_by(|_user, page| *page).count("visits-by-page");
-    /// assert!(builder.build()?.describe().to_string().contains("visits-by-page-repartition"));
+    /// assert!(builder.build()?.describe().contains("visits-by-page-repartition"));
     /// # Ok::<(), streams_dsl::TopologyError>(())
     /// ```
     ///

@@ -32,7 +32,7 @@ impl<K: 'static, V: 'static> KStream<K, V> {
     ///     .stream::<String, i64>("orders")
     ///     .join_table(&prices, |_item, count, price| count * price)
     ///     .to("turnover");
-    /// assert!(builder.build()?.describe().to_string().contains("KSTREAM-JOIN-0000000004"));
+    /// assert!(builder.build()?.describe().contains("KSTREAM-JOIN-0000000004"));
     /// # Ok::<(), streams_dsl::TopologyError>(())
     /// ```
     ///
@@ -71,7 +71,7 @@ impl<K: 'static, V: 'static> KStream<K, V> {
     ///     .stream::<String, i64>("departures")
     ///     .left_join_table(&planes, |_tail, miles, seats| miles * seats.copied().unwrap_or(100))
     ///     .to("seat-miles");
-    /// assert!(builder.build()?.describe().to_string().contains("KSTREAM-LEFTJOIN-0000000004"));
+    /// assert!(builder.build()?.describe().contains("KSTREAM-LEFTJOIN-0000000004"));
     /// # Ok::<(), streams_dsl::TopologyError>(())
     /// ```
     ///

@@ -17,7 +17,7 @@ impl<K: 'static, V: 'static> KStream<K, V> {
     /// use streams_dsl::StreamsBuilder;
     /// let builder = StreamsBuilder::new();
     /// builder.stream::<String, i64>("in").map(|user, page| (*page, user.clone())).to("users-by-page");
-    /// assert!(builder.build()?.describe().to_string().contains("KSTREAM-MAP-0000000001"));
+    /// assert!(builder.build()?.describe().contains("KSTREAM-MAP-0000000001"));
     /// # Ok::<(), streams_dsl::TopologyError>(())
     /// ```
     ///

@@ -16,7 +16,7 @@ impl<K: 'static, V: 'static> KStream<K, V> {
     /// use streams_dsl::StreamsBuilder;
     /// let builder = StreamsBuilder::new();
     /// builder.stream::<String, i64>("cents").map_values(|_account, cents| cents / 100).to("euros");
-    /// assert!(builder.build()?.describe().to_string().contains("KSTREAM-MAPVALUES-0000000001"));
+    /// assert!(builder.build()?.describe().contains("KSTREAM-MAPVALUES-0000000001"));
     /// # Ok::<(), streams_dsl::TopologyError>(())
     /// ```
     ///

@@ -14,7 +14,7 @@ impl<K: 'static, V: 'static> KStream<K, V> {
     /// let builder = StreamsBuilder::new();
     /// let (eu, us) = (builder.stream::<String, i64>("eu"), builder.stream::<String, i64>("us"));
     /// eu.merge(&us).to("all");
-    /// assert!(builder.build()?.describe().to_string().contains("KSTREAM-MERGE-0000000002"));
+    /// assert!(builder.build()?.describe().contains("KSTREAM-MERGE-0000000002"));
     /// # Ok::<(), streams_dsl::TopologyError>(())
     /// ```
     ///

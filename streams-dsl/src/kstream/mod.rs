@@ -75,7 +75,7 @@ impl<K: 'static, V: 'static> KStream<K, V> {
     /// use streams_dsl::StreamsBuilder;
     /// let builder = StreamsBuilder::new();
     /// builder.stream::<String, i64>("in").filter(|_key, value| *value > 0).named("billable").to("out");
-    /// assert!(builder.build()?.describe().to_string().contains("Processor: billable"));
+    /// assert!(builder.build()?.describe().contains("Processor: billable"));
     /// # Ok::<(), streams_dsl::TopologyError>(())
     /// ```
     #[must_use]

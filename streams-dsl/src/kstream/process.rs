@@ -24,7 +24,7 @@ impl<K: 'static, V: 'static> KStream<K, V> {
     /// }
     /// let builder = StreamsBuilder::new();
     /// builder.stream::<String, i64>("in").process(|| Twice).to("out");
-    /// assert!(builder.build()?.describe().to_string().contains("KSTREAM-PROCESSOR-0000000001"));
+    /// assert!(builder.build()?.describe().contains("KSTREAM-PROCESSOR-0000000001"));
     /// # Ok::<(), streams_dsl::TopologyError>(())
     /// ```
     ///

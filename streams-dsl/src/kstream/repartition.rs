@@ -22,7 +22,7 @@ impl<K: 'static, V: 'static> KStream<K, V> {
     /// use streams_dsl::StreamsBuilder;
     /// let builder = StreamsBuilder::new();
     /// builder.stream::<String, i64>("in").repartition().to("out");
-    /// assert!(builder.build()?.describe().to_string().contains("(topic: KSTREAM-REPARTITION-0000000001-repartition)"));
+    /// assert!(builder.build()?.describe().contains("(topic: KSTREAM-REPARTITION-0000000001-repartition)"));
     /// # Ok::<(), streams_dsl::TopologyError>(())
     /// ```
     ///

@@ -49,7 +49,7 @@ impl<K: 'static, V: 'static> KStream<K, V> {
     /// let sizes = builder.stream::<String, i64>("uploads").split().named("size-");
     /// sizes.branch("large", |_user, bytes| *bytes > 1_000_000).to("large-uploads");
     /// sizes.default_branch("rest").to("uploads-as-usual");
-    /// assert!(builder.build()?.describe().to_string().contains("Processor: size-large"));
+    /// assert!(builder.build()?.describe().contains("Processor: size-large"));
     /// # Ok::<(), streams_dsl::TopologyError>(())
     /// ```
     ///

@@ -9,7 +9,7 @@ use streams_core::topology::{SinkTopic, SourceTopic};
 use super::KStream;
 use crate::config::Produced;
 use crate::graph::Kind;
-use crate::names::{self, Step};
+use crate::names::Step;
 
 impl<K: 'static, V: 'static> KStream<K, V> {
     /// Writes the records to a topic, which has to exist. Partitions are chosen as Java does, by murmur2 of the key's
@@ -19,7 +19,7 @@ impl<K: 'static, V: 'static> KStream<K, V> {
     /// use streams_dsl::StreamsBuilder;
     /// let builder = StreamsBuilder::new();
     /// builder.stream::<String, i64>("in").to("out");
-    /// assert!(builder.build()?.describe().to_string().contains("Sink: KSTREAM-SINK-0000000001 (topic: out)"));
+    /// assert!(builder.build()?.describe().contains("Sink: KSTREAM-SINK-0000000001 (topic: out)"));
     /// # Ok::<(), streams_dsl::TopologyError>(())
     /// ```
     ///
@@ -34,11 +34,6 @@ impl<K: 'static, V: 'static> KStream<K, V> {
 
     /// As [`to`](Self::to), in a given way.
     pub fn to_with(&self, topic: &str, produced: Produced<K, V>) -> crate::Step {
-        self.builder.with(|graph| {
-            if names::check(topic).is_err() {
-                graph.found(format!("`{topic}` can't be a topic: use 1 to 249 of the characters a-z A-Z 0-9 . _ -"));
-            }
-        });
         let topic = SourceTopic::external(topic);
         self.sink(SinkTarget::Fixed(topic.clone()), SinkTopic::Static(topic), produced)
     }
@@ -50,7 +45,7 @@ impl<K: 'static, V: 'static> KStream<K, V> {
     /// use streams_dsl::StreamsBuilder;
     /// let builder = StreamsBuilder::new();
     /// builder.stream::<String, i64>("in").to_dynamic(|tenant, _value, _context| format!("out-{tenant}"));
-    /// assert!(builder.build()?.describe().to_string().contains("(extractor class: closure)"));
+    /// assert!(builder.build()?.describe().contains("(extractor class: closure)"));
     /// # Ok::<(), streams_dsl::TopologyError>(())
     /// ```
     ///

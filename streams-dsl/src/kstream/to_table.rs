@@ -20,7 +20,7 @@ impl<K: 'static, V: Clone + 'static> KStream<K, Option<V>> {
     /// let builder = StreamsBuilder::new();
     /// let latest = builder.stream::<String, Option<i64>>("prices").to_table("latest-prices");
     /// latest.to_stream().to("changes");
-    /// assert!(builder.build()?.describe().to_string().contains("(stores: [latest-prices])"));
+    /// assert!(builder.build()?.describe().contains("(stores: [latest-prices])"));
     /// # Ok::<(), streams_dsl::TopologyError>(())
     /// ```
     ///
@@ -38,7 +38,6 @@ impl<K: 'static, V: Clone + 'static> KStream<K, Option<V>> {
         let (node, store_name, source) = self.builder.with(|graph| {
             let name = graph.names.node(Step::ToTable, None);
             let store_name = graph.names.store(Step::ToTable.prefix(), materialized.name.as_deref());
-            graph.check_name(&store_name);
             let mut parent = self.node;
             if self.key_changed {
                 let parts = RepartitionParts {

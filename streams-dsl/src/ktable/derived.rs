@@ -50,7 +50,6 @@ impl<K: 'static, V: 'static> KTable<K, V> {
             let kind = match &stored {
                 None => Processor::stateless(factory),
                 Some(store) => {
-                    graph.check_name(store);
                     let store = StateStore::of(store, Arc::clone(&key), Arc::clone(&value), None, materialized);
                     Processor::with_store(factory, store.definition(), None)
                 }

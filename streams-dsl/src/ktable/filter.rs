@@ -19,7 +19,7 @@ impl<K: 'static, V: Clone + 'static> KTable<K, V> {
     /// use streams_dsl::StreamsBuilder;
     /// let builder = StreamsBuilder::new();
     /// builder.table::<String, i64>("balances").filter(|_account, cents| *cents < 0).to_stream().to("overdrawn");
-    /// assert!(builder.build()?.describe().to_string().contains("KTABLE-FILTER-0000000003"));
+    /// assert!(builder.build()?.describe().contains("KTABLE-FILTER-0000000003"));
     /// # Ok::<(), streams_dsl::TopologyError>(())
     /// ```
     pub fn filter(&self, keep: impl Fn(&K, &V) -> bool + Send + Sync + 'static) -> KTable<K, V> {

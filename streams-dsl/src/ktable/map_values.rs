@@ -20,7 +20,7 @@ impl<K: 'static, V: 'static> KTable<K, V> {
     /// use streams_dsl::StreamsBuilder;
     /// let builder = StreamsBuilder::new();
     /// builder.table::<String, i64>("cents").map_values(|_account, cents| cents / 100).to_stream().to("euros");
-    /// assert!(builder.build()?.describe().to_string().contains("KTABLE-MAPVALUES-0000000003"));
+    /// assert!(builder.build()?.describe().contains("KTABLE-MAPVALUES-0000000003"));
     /// # Ok::<(), streams_dsl::TopologyError>(())
     /// ```
     pub fn map_values<V2: DefaultSerde + Clone>(&self, map: impl Fn(&K, &V) -> V2 + Send + Sync + 'static) -> KTable<K, V2> {

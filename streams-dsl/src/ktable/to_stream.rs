@@ -20,7 +20,7 @@ impl<K: 'static, V: 'static> KTable<K, V> {
     /// use streams_dsl::StreamsBuilder;
     /// let builder = StreamsBuilder::new();
     /// builder.table::<String, i64>("balances").to_stream().to("changes");
-    /// assert!(builder.build()?.describe().to_string().contains("KTABLE-TOSTREAM-0000000003"));
+    /// assert!(builder.build()?.describe().contains("KTABLE-TOSTREAM-0000000003"));
     /// # Ok::<(), streams_dsl::TopologyError>(())
     /// ```
     ///

@@ -127,15 +127,9 @@ impl Layer {
 
     /// Everything below `bound` is gone, here and beneath.
     pub(super) fn delete_below(&mut self, bound: &[u8]) {
-        self.make_index();
-        let mut hidden = Vec::new();
-        if let Some(index) = &self.index {
-            let mut position = index.lower_bound(&[], |slot| self.key(slot));
-            while let Some(slot) = index.slot(position).filter(|slot| self.key(*slot) < bound) {
-                hidden.push(slot);
-                position = index.next(position);
-            }
-        }
+        let hidden = (0..self.slots.len() as u32)
+            .filter(|slot| self.key(*slot) < bound)
+            .collect::<Vec<_>>();
         for slot in hidden {
             if let Some(slot) = self.slots.get_mut(slot as usize) {
                 slot.value_len = TOMBSTONE;

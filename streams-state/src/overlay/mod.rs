@@ -199,3 +199,6 @@ impl<B: CommittedStore> KeyValueStore for Overlay<B> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -95,11 +95,11 @@ impl Scope {
     }
 }
 
-fn is_full(text: &str) -> bool {
+pub(super) fn is_full(text: &str) -> bool {
     text.contains("No space left on device") || text.contains("Disk quota exceeded")
 }
 
-fn is_forbidden(text: &str) -> bool {
+pub(super) fn is_forbidden(text: &str) -> bool {
     ["Permission denied", "Operation not permitted", "Read-only file system"]
         .iter()
         .any(|cause| text.contains(cause))

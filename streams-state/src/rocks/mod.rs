@@ -1,10 +1,15 @@
 //! One RocksDB per task: a column family per store, the default family for the metadata.
 
+#[cfg(test)]
+mod crash_tests;
 mod error;
 mod iter;
 mod open;
 mod options;
+#[cfg(test)]
+mod tests;
 
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +21,8 @@ use crate::codec::metadata::MetadataRow;
 use crate::directory::TaskLease;
 use crate::error::StateError;
 use crate::overlay::{Change, CommittedStore};
-use crate::range::{Cursor, Direction, KeyRange};
+use crate::range::{Cursor, Direction, KeyRange, RangeIter};
+use crate::store::KeyValueStore;
 
 use error::Scope;
 use iter::{RocksCursor, Source};
@@ -283,6 +289,37 @@ impl CommittedStore for RocksFamily {
         let mut batch = self.database.batch();
         changes(&mut |change| self.database.add(&mut batch, self.number, change));
         self.database.write(batch)
+    }
+}
+
+/// Without an overlay: every write is a batch of its own.
+impl KeyValueStore for RocksFamily {
+    fn get(&self, key: &[u8], read: &mut dyn FnMut(Option<&[u8]>)) -> Result<(), StateError> {
+        CommittedStore::get(self, key, read)
+    }
+
+    fn put(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<(), StateError> {
+        let change = value.map_or(Change::Delete(key), |value| Change::Put(key, value));
+        CommittedStore::write(self, &mut |sink| sink(change))
+    }
+
+    fn range(
+        &mut self,
+        lower: Bound<&[u8]>,
+        upper: Bound<&[u8]>,
+        direction: Direction,
+    ) -> Result<RangeIter, StateError> {
+        let range = KeyRange::new(lower, upper);
+        let cursors = if range.is_empty() {
+            Vec::new()
+        } else {
+            vec![self.cursor(&range, direction)?]
+        };
+        Ok(RangeIter::merge(cursors, direction))
+    }
+
+    fn delete_below(&mut self, bound: &[u8]) -> Result<(), StateError> {
+        CommittedStore::write(self, &mut |sink| sink(Change::DeleteBelow(bound)))
     }
 }
 

@@ -280,6 +280,11 @@ impl TaskState {
         }
     }
 
+    #[cfg(all(test, feature = "rocksdb"))]
+    pub(crate) fn database(&self) -> Option<&Database> {
+        self.database.as_deref()
+    }
+
     fn store(&self, id: StoreId) -> Result<&Store, StateError> {
         self.stores.get(id.index()).ok_or_else(|| unknown(&self.shape, id))
     }
@@ -365,3 +370,6 @@ impl KeyValueStore for StoreView<'_> {
         self.overlay.delete_below(bound)
     }
 }
+
+#[cfg(test)]
+mod tests;
