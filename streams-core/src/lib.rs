@@ -4,6 +4,7 @@
 //! answers with outputs and with effects for the shell to carry out.
 
 pub mod codec;
+pub mod config;
 pub mod error;
 pub mod fetch;
 pub mod headers;
