@@ -191,7 +191,7 @@ impl Collector {
                 return Err(Error::Timeout {
                     waiting_for: format!("a condition on the records of {topic}"),
                     waited: timeout,
-                    seen: reading.seen(),
+                    seen: seen(&reading.records),
                 });
             }
             reading.some(deadline)?;
@@ -258,7 +258,7 @@ impl<'a> Reading<'a> {
                     seen: format!(
                         "partitions {:?} were not read to their ends; {}",
                         self.open.keys(),
-                        self.seen()
+                        seen(&self.records)
                     ),
                 });
             }
@@ -302,25 +302,20 @@ impl<'a> Reading<'a> {
         }
     }
 
-    fn seen(&self) -> String {
-        let count = self.records.len();
-        let last: Vec<_> = self
-            .records
-            .iter()
-            .rev()
-            .take(SHOWN)
-            .map(|record| format!("\n  {record}"))
-            .collect();
-        match count {
-            0 => "saw no record".to_owned(),
-            _ => format!("saw {count} records, the last of them (newest first):{}", last.concat()),
-        }
-    }
-
     fn sorted(mut self) -> Vec<Record> {
         self.records.sort_by_key(|record| (record.partition, record.offset));
         self.records
     }
+}
+
+/// For the error of a wait that ended in vain.
+fn seen(records: &[Record]) -> String {
+    if records.is_empty() {
+        return "saw no record".to_owned();
+    }
+    let newest = records.iter().rev().take(SHOWN);
+    let shown: String = newest.map(|record| format!("\n  {record}")).collect();
+    format!("saw {} records, the newest first:{shown}", records.len())
 }
 
 fn is_transport(code: rdkafka::types::RDKafkaErrorCode) -> bool {
@@ -368,5 +363,17 @@ mod tests {
         assert_eq!(record(0, "k", None).value_json::<Option<i32>>().unwrap(), None);
         let error = record(7, "k", Some("{")).value_json::<Vec<i32>>().unwrap_err();
         assert!(error.to_string().contains("[0@7 t=5] k = {"), "{error}");
+    }
+
+    #[test]
+    fn a_wait_in_vain_shows_the_newest_records() {
+        assert_eq!(seen(&[]), "saw no record");
+        let records: Vec<_> = (0..7).map(|i| record(i, "k", Some("v"))).collect();
+        let text = seen(&records);
+        assert!(
+            text.starts_with("saw 7 records, the newest first:\n  [0@6 t=5] k = v\n"),
+            "{text}"
+        );
+        assert_eq!(text.lines().count(), 1 + SHOWN);
     }
 }

@@ -20,7 +20,8 @@ use crate::wait::{Deadline, poll};
 /// its own output to our standard error. `read` is a builtin, so killing the watcher leaves no other process behind; it runs
 /// with its outputs closed, so that the reader of the output sees the end when the program ends. The process id is told
 /// last: who has it knows that the guard stands. The wait before the deletion is bounded (5 s), because a process whose
-/// parent is gone too may stay in the table for good.
+/// parent is gone too may stay in the table for good. The outer shell ends the watcher when the program has ended by itself;
+/// once the watcher is at its work it ignores that.
 const WRAPPER: &str = r#"
 folder=$1
 shift
@@ -30,6 +31,7 @@ pid=$!
 (
   exec >&- 2>&-
   while read -r line <&3; do :; done
+  trap '' TERM
   kill -KILL "$pid"
   [ -n "$folder" ] || exit 0
   tries=0

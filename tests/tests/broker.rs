@@ -7,5 +7,7 @@
     missing_docs
 )]
 
+#[path = "broker/membership.rs"]
+mod membership;
 #[path = "broker/shared.rs"]
 mod shared;

@@ -54,7 +54,10 @@ impl<K, S: Serde<K>> Serde<Windowed<K>> for TimeWindowed<S> {
         let key = self.inner.deserialize(topic, Some(key))?;
         let start_ms = i64::from_be_bytes(*start);
         let open = Window::new(start_ms, i64::MAX);
-        Ok(Windowed::new(key, self.size_ms.map_or(open, |size_ms| Window::of_size(start_ms, size_ms))))
+        Ok(Windowed::new(
+            key,
+            self.size_ms.map_or(open, |size_ms| Window::of_size(start_ms, size_ms)),
+        ))
     }
 
     fn is_null(&self, value: &Windowed<K>) -> bool {

@@ -12,6 +12,9 @@ mod once;
 mod session;
 mod thread;
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;

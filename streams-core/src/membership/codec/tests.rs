@@ -7,6 +7,8 @@
     missing_docs
 )]
 
+mod recorded;
+
 use proptest::prelude::*;
 
 use super::api_versions::{ApiVersion, ApiVersionsRequest, Feature};
