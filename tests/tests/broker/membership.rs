@@ -1,4 +1,5 @@
 //! Members of streams groups against a real coordinator.
+#![allow(clippy::disallowed_methods, reason = "a real broker is waited for by a real clock")]
 
 #[path = "membership/proxy.rs"]
 mod proxy;

@@ -1,7 +1,7 @@
 //! Membership of a streams group (KIP-1071) over a connection of its own: librdkafka does not know this protocol.
 //!
 //! [`StreamsMembership::start`] starts one heartbeat thread for a stream thread. What should happen is decided by
-//! [`Member`](crate::membership::member::Member); here is only what it needs of the world: a clock, a socket, a thread.
+//! [`Member`]; here is only what it needs of the world: a clock, a socket, a thread.
 //!
 //! The connection is plain text. TLS and SASL are refused with an error that says so.
 
