@@ -32,7 +32,7 @@ pub fn begin(state: &mut TaskState, changelog: &ChangelogRestore) -> Result<(), 
 pub fn apply(state: &mut TaskState, changelog: &ChangelogRestore, records: &[ChangelogRecord], position: i64) -> Result<u64, StateError> {
     let stored: Vec<Option<Vec<u8>>> = records.iter().map(|record| stored_value(changelog.timestamped, record)).collect();
     let rows = records.iter().zip(&stored).filter_map(|(record, value)| Some((record.key.as_deref()?, value.as_deref())));
-    state.restore(changelog.store, rows, StoreMetadata { position, ..changelog.metadata.clone() })?;
+    state.restore(changelog.store, rows, StoreMetadata { position, ..changelog.metadata })?;
     Ok(records.iter().filter(|record| record.key.is_some()).count() as u64)
 }
 
@@ -41,7 +41,7 @@ pub fn apply(state: &mut TaskState, changelog: &ChangelogRestore, records: &[Cha
 /// # Errors
 /// When the store can't be written.
 pub fn finish(state: &mut TaskState, changelog: &ChangelogRestore, position: i64) -> Result<(), StateError> {
-    let metadata = StoreMetadata { position, ..changelog.metadata.clone() };
+    let metadata = StoreMetadata { position, ..changelog.metadata };
     if changelog.from_zero {
         return state.finish_full_restore(changelog.store, metadata);
     }

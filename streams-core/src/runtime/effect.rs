@@ -137,7 +137,7 @@ pub enum Effect {
     },
     /// Begin a transaction.
     BeginTransaction,
-    /// Hand every task's outbox to the producer ([`StreamThreadCore::drain_outboxes`](super::StreamThreadCore::drain_outboxes)).
+    /// Hand every task's outbox to the producer ([`StreamThreadCore::outboxes`](super::StreamThreadCore::outboxes)).
     Send {
         /// The epoch that the delivery reports carry.
         epoch: u32,

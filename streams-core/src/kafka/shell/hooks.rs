@@ -4,7 +4,8 @@
 //! once, as by SIGKILL), `pause` (for ever), `fail` (the step fails for good); `@n` = the n-th time (default 1).
 
 /// The points, in the order of a commit and a task's life.
-pub const POINTS: [&str; 8] = [
+#[cfg(feature = "test-hooks")]
+pub(crate) const POINTS: [&str; 8] = [
     "after-flush-before-offsets",
     "after-offsets-sent-before-commit",
     "after-commit-before-apply",
@@ -58,6 +59,10 @@ mod armed {
 
     fn parse(text: &str) -> Option<Armed> {
         let (point, rest) = text.split_once('=')?;
+        if !super::POINTS.contains(&point) {
+            tracing::error!(point, points = ?super::POINTS, "there is no such test hook");
+            return None;
+        }
         let (action, count) = rest.split_once('@').unwrap_or((rest, "1"));
         let action = match action {
             "abort" => Action::Abort,

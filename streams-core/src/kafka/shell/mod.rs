@@ -5,7 +5,7 @@ mod clock;
 mod cluster;
 mod effects;
 mod global;
-pub mod hooks;
+mod hooks;
 mod restorer;
 mod state;
 mod streams;

@@ -420,10 +420,10 @@ impl Inner {
         while let Ok(event) = reports.recv() {
             match event {
                 ThreadEvent::State { thread, state } => self.thread_state(thread, state),
-                ThreadEvent::ShutdownApplication { detail } => self.fail(Box::new(Error::Membership { message: format!("a member asked the whole application to stop: {detail}") })),
+                ThreadEvent::ShutdownApplication { detail } => self.fail(Error::Membership { message: format!("a member asked the whole application to stop: {detail}") }),
                 ThreadEvent::Ended { thread, error } => {
                     if let Some(error) = error {
-                        self.fail(error);
+                        self.fail(*error);
                     }
                     if self.thread_ended(thread) {
                         break;
@@ -452,8 +452,8 @@ impl Inner {
         self.become_state(if all_run { State::Running } else { State::Rebalancing });
     }
 
-    fn fail(&self, error: Box<Error>) {
-        lock(&self.error).get_or_insert(Arc::new(*error));
+    fn fail(&self, error: Error) {
+        lock(&self.error).get_or_insert(Arc::new(error));
         self.become_state(State::PendingError);
         self.stop_threads();
     }
