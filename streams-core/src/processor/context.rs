@@ -43,11 +43,29 @@ impl RecordContext {
         RecordContext { raw: None, ..self.clone() }
     }
 
+    /// Becomes the place of a newer record with these times and headers. The topic is mostly the same one, and then its
+    /// name is not touched.
+    pub(crate) fn move_to(&mut self, newer: &RecordContext, timestamp_ms: i64, headers: &Headers) {
+        if !Arc::ptr_eq(&self.topic, &newer.topic) {
+            self.topic = Arc::clone(&newer.topic);
+        }
+        self.partition = newer.partition;
+        self.offset = newer.offset;
+        self.timestamp_ms = timestamp_ms;
+        if !(self.headers.is_empty() && headers.is_empty()) {
+            self.headers = headers.clone();
+        }
+    }
+
     pub(crate) fn of_punctuation(timestamp_ms: i64) -> Self {
         let headers = Headers::default();
         RecordContext { topic: Arc::from(""), partition: -1, offset: -1, timestamp_ms, headers, raw: None }
     }
 }
+
+/// Names a topic that a task writes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutputTopic(u32);
 
 /// Names an operator's own stream time within its task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -213,8 +231,22 @@ impl TaskContext {
     /// # Errors
     /// When the record is larger than Kafka can carry.
     pub fn emit_to<'h>(&mut self, topic: &str, partition: i32, timestamp_ms: i64, key: Option<&[u8]>, value: Option<&[u8]>, headers: impl IntoIterator<Item = (&'h str, Option<&'h [u8]>)>) -> ProcessResult {
-        let index = self.outbox.topic(topic);
-        self.push(index, partition, timestamp_ms, key, value, headers, 0)?;
+        let output = self.output_topic(topic);
+        self.emit_on(output, partition, timestamp_ms, key, value, headers)
+    }
+
+    /// The number of a topic that is written to, to be looked up once and used for every record.
+    pub fn output_topic(&mut self, topic: &str) -> OutputTopic {
+        OutputTopic(self.outbox.topic(topic))
+    }
+
+    /// As [`emit_to`](Self::emit_to), for a topic that was looked up before.
+    ///
+    /// # Errors
+    /// When the record is larger than Kafka can carry.
+    #[inline]
+    pub fn emit_on<'h>(&mut self, topic: OutputTopic, partition: i32, timestamp_ms: i64, key: Option<&[u8]>, value: Option<&[u8]>, headers: impl IntoIterator<Item = (&'h str, Option<&'h [u8]>)>) -> ProcessResult {
+        self.push(topic.0, partition, timestamp_ms, key, value, headers, 0)?;
         self.counters.produced_records += 1;
         Ok(())
     }

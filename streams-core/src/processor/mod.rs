@@ -11,7 +11,7 @@ mod source;
 mod user;
 
 pub use api::{ForwardFailed, Processor, ProcessorContext, ProcessorNode, ProcessorSupplier};
-pub use context::{OperatorTime, RecordContext, TaskContext};
+pub use context::{OperatorTime, OutputTopic, RecordContext, TaskContext};
 pub use counters::TaskCounters;
 pub use handlers::{
     Decision, DeadLetter, DeserializationHandler, ErrorContext, ErrorHandlers, HandlerResponse, LogAndContinue, LogAndFail,

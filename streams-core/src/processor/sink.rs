@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::node::{AnyNode, Downstream, NodeBuilder, NodeFactory};
-use super::{Decision, RecordContext, TaskContext};
+use super::{Decision, OutputTopic, RecordContext, TaskContext};
 use crate::Record;
 use crate::error::{Error, ProcessResult};
 use crate::murmur2::partition_for_key;
@@ -67,7 +67,8 @@ impl<K: 'static, V: 'static> NodeFactory for TypedSink<K, V> {
             SinkTarget::Fixed(topic) => {
                 let full: Arc<str> = if topic.internal { topics.internal(&topic.name).into() } else { Arc::clone(&topic.name) };
                 let partitions = topics.partitions(&full);
-                Target::Fixed(full, partitions)
+                let output = builder.context().output_topic(&full);
+                Target::Fixed(full, output, partitions)
             }
         };
         let (key, value) = (Arc::clone(&self.key), Arc::clone(&self.value));
@@ -77,8 +78,8 @@ impl<K: 'static, V: 'static> NodeFactory for TypedSink<K, V> {
 }
 
 enum Target<K, V> {
-    /// The full name and, where it is known, the partition count.
-    Fixed(Arc<str>, Option<i32>),
+    /// The full name, its number in the outbox and, where it is known, the partition count.
+    Fixed(Arc<str>, OutputTopic, Option<i32>),
     Chosen(Arc<TopicChooser<K, V>>),
 }
 
@@ -100,7 +101,7 @@ struct Sink<K, V> {
 impl<K: 'static, V: 'static> Downstream<K, V> for Sink<K, V> {
     fn process(&self, cx: &mut TaskContext, record: Record<'_, K, V>) -> ProcessResult {
         match &self.target {
-            Target::Fixed(topic, partitions) => self.write(cx, topic, *partitions, record),
+            Target::Fixed(topic, output, partitions) => self.write(cx, (topic, *output), *partitions, record),
             Target::Chosen(chooser) => {
                 let mut context = cx.record_context().without_raw();
                 context.timestamp_ms = record.timestamp_ms;
@@ -108,21 +109,22 @@ impl<K: 'static, V: 'static> Downstream<K, V> for Sink<K, V> {
                 let topic = cx.call_user(&self.name, || chooser(record.key, record.value, &context))?;
                 let Some(topic) = topic else { return Ok(()) };
                 let partitions = cx.partitions(&topic);
-                self.write(cx, &topic, partitions, record)
+                let output = cx.output_topic(&topic);
+                self.write(cx, (&topic, output), partitions, record)
             }
         }
     }
 }
 
 impl<K: 'static, V: 'static> Sink<K, V> {
-    fn write(&self, cx: &mut TaskContext, topic: &str, count: Option<i32>, record: Record<'_, K, V>) -> ProcessResult {
+    fn write(&self, cx: &mut TaskContext, topic: (&str, OutputTopic), count: Option<i32>, record: Record<'_, K, V>) -> ProcessResult {
         let mut buffers = self.buffers.take();
         let result = self.write_with(cx, topic, count, record, &mut buffers);
         *self.buffers.borrow_mut() = buffers;
         result
     }
 
-    fn write_with(&self, cx: &mut TaskContext, topic: &str, count: Option<i32>, record: Record<'_, K, V>, buffers: &mut Buffers) -> ProcessResult {
+    fn write_with(&self, cx: &mut TaskContext, (topic, output): (&str, OutputTopic), count: Option<i32>, record: Record<'_, K, V>, buffers: &mut Buffers) -> ProcessResult {
         buffers.key.clear();
         buffers.value.clear();
         let key = match self.key.serialize(topic, record.key, &mut buffers.key) {
@@ -148,15 +150,15 @@ impl<K: 'static, V: 'static> Sink<K, V> {
         };
         let headers = || record.headers.iter().map(|header| (&*header.key, header.value.as_deref()));
         match chosen {
-            Partitions::Default => cx.emit_to(topic, by_key, record.timestamp_ms, key, value, headers()),
-            Partitions::One(partition) => cx.emit_to(topic, partition, record.timestamp_ms, key, value, headers()),
+            Partitions::Default => cx.emit_on(output, by_key, record.timestamp_ms, key, value, headers()),
+            Partitions::One(partition) => cx.emit_on(output, partition, record.timestamp_ms, key, value, headers()),
             Partitions::Each(partitions) if partitions.is_empty() => {
                 cx.counters.dropped_records += 1;
                 Ok(())
             }
             Partitions::Each(partitions) => partitions
                 .into_iter()
-                .try_for_each(|partition| cx.emit_to(topic, partition, record.timestamp_ms, key, value, headers())),
+                .try_for_each(|partition| cx.emit_on(output, partition, record.timestamp_ms, key, value, headers())),
         }
     }
 

@@ -7,6 +7,7 @@ use std::hash::BuildHasher;
 use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
 
+use crate::Headers;
 use crate::processor::RecordContext;
 
 const NONE: u32 = u32::MAX;
@@ -106,10 +107,15 @@ impl<V> Cache<V> {
     }
 
     /// Notes an update; the entry joins the dirty list at its first one since the last flush.
-    pub(crate) fn mark_dirty(&mut self, at: u32, context: RecordContext) {
-        if let Some(slot) = self.slots.get_mut(at as usize) {
-            slot.unserialized = true;
-            if slot.context.replace(context).is_none() {
+    pub(crate) fn mark_dirty(&mut self, at: u32, origin: &RecordContext, timestamp_ms: i64, headers: &Headers) {
+        let Some(slot) = self.slots.get_mut(at as usize) else { return };
+        slot.unserialized = true;
+        match &mut slot.context {
+            Some(context) => context.move_to(origin, timestamp_ms, headers),
+            None => {
+                let mut context = origin.without_raw();
+                context.move_to(origin, timestamp_ms, headers);
+                slot.context = Some(context);
                 self.dirty.push(at);
             }
         }
@@ -243,7 +249,7 @@ mod tests {
         let mut cache = Cache::default();
         let first = cache.insert(b"a", Held::Value(1, 0), 8);
         let second = cache.insert(b"b", Held::Value(2, 0), 8);
-        cache.mark_dirty(first, RecordContext::of_punctuation(5));
+        cache.mark_dirty(first, &RecordContext::of_punctuation(5), 5, Headers::empty());
         assert_eq!(cache.oldest_clean(), Some(second));
         cache.remove(second);
         assert_eq!(cache.oldest_clean(), None);

@@ -149,14 +149,12 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
         };
         match change(cx, before)? {
             Some(after) => {
-                let mut context = cx.record_context().without_raw();
-                context.timestamp_ms = after.as_ref().map_or(record.timestamp_ms, |after| after.timestamp_ms);
-                context.headers = record.headers.clone();
+                let timestamp_ms = after.as_ref().map_or(record.timestamp_ms, |after| after.timestamp_ms);
                 let mut cache = self.cache.borrow_mut();
                 if let Some(slot) = cache.slot_mut(at) {
                     slot.held = after.map_or(Held::Absent, |after| Held::Value(after.value, after.timestamp_ms));
                 }
-                cache.mark_dirty(at, context);
+                cache.mark_dirty(at, cx.record_context(), timestamp_ms, record.headers);
                 Ok(Update::Deferred)
             }
             None => self.undo(cx, at, undo).map(|()| Update::Skipped),

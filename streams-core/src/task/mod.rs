@@ -9,13 +9,13 @@ mod queue;
 use std::rc::Rc;
 
 use crate::error::{Error, ProcessResult};
-use crate::fetch::{PartitionBatch, PartitionId};
+use crate::fetch::{FetchedRecord, PartitionBatch, PartitionId};
 use crate::processor::{PunctuationType, RawRecord, RecordContext, SourceNode, TaskContext, TaskCounters};
 use crate::stores::{CacheBudget, TaskStores};
 use crate::{Headers, TaskId};
 
 use choice::{IdleClock, Readiness, smallest_head};
-use queue::PartitionQueue;
+use queue::{Head, PartitionQueue};
 
 pub use epoch::CommittedOffset;
 pub(crate) use epoch::TaskEpoch;
@@ -101,28 +101,21 @@ impl Task {
 
     /// Learns the event times of the heads; drops records without a usable one.
     fn read_heads(&mut self) -> ProcessResult {
-        for at in 0..self.queues.len() {
-            while let Some(queue) = self.queues.get(at) {
-                let (None, Some(head)) = (queue.head_timestamp_ms, queue.head()) else { break };
-                let (topic_partition, partition_time, source) = (queue.topic_partition.clone(), queue.partition_time_ms, queue.source);
-                let source = self.sources.get(source).map(Rc::clone);
-                let (Some(record), Some(source)) = (head.batch.get(head.index), source) else {
+        let Task { cx, sources, queues, touched, .. } = self;
+        for queue in queues.iter_mut() {
+            while queue.head_timestamp_ms.is_none() {
+                let Some(head) = queue.head() else { break };
+                let (Some(record), Some(source)) = (head.batch.get(head.index), sources.get(queue.source)) else {
                     return Err(Error::bug("a queue has a head without a record or a source"));
                 };
-                let headers = record.headers.clone().collect::<Headers>();
-                self.cx.current = RecordContext::of_record(&topic_partition, &head.batch, head.index, head.offset, record.timestamp_ms, headers);
-                let raw = RawRecord { record: &record, topic_partition: &topic_partition };
-                let timestamp = source.timestamp(&mut self.cx, raw, partition_time)?;
-                let Some(queue) = self.queues.get_mut(at) else { break };
-                match timestamp {
-                    Some(time) => {
-                        queue.partition_time_ms = queue.partition_time_ms.max(time);
-                        queue.head_timestamp_ms = Some(time);
-                    }
+                cx.current = context_of(queue, &head, record.timestamp_ms, &record);
+                let raw = RawRecord { record: &record, topic_partition: &queue.topic_partition };
+                match source.timestamp(cx, raw, queue.partition_time_ms)? {
+                    Some(time) => queue.head_timestamp_ms = Some(time),
                     None => {
                         queue.pop();
-                        self.touched = true;
-                        self.cx.counters.dropped_records += 1;
+                        *touched = true;
+                        cx.counters.dropped_records += 1;
                     }
                 }
             }
@@ -131,20 +124,19 @@ impl Task {
     }
 
     fn process_head(&mut self, at: usize) -> ProcessResult {
-        let Some(queue) = self.queues.get_mut(at) else { return Ok(()) };
+        let Task { cx, sources, queues, .. } = self;
+        let Some(queue) = queues.get_mut(at) else { return Ok(()) };
         let (Some(head), Some(time)) = (queue.head(), queue.head_timestamp_ms) else { return Ok(()) };
-        let topic_partition = queue.topic_partition.clone();
-        let source = self.sources.get(queue.source).map(Rc::clone);
-        let (Some(record), Some(source)) = (head.batch.get(head.index), source) else {
+        let (Some(record), Some(source)) = (head.batch.get(head.index), sources.get(queue.source)) else {
             return Err(Error::bug("a queue has a head without a record or a source"));
         };
         queue.pop();
+        queue.partition_time_ms = queue.partition_time_ms.max(time);
         self.touched = true;
-        self.cx.counters.processed_records += 1;
-        self.cx.stream_time_ms = self.cx.stream_time_ms.max(time);
-        let headers = record.headers.clone().collect::<Headers>();
-        self.cx.current = RecordContext::of_record(&topic_partition, &head.batch, head.index, head.offset, time, headers);
-        source.process(&mut self.cx, RawRecord { record: &record, topic_partition: &topic_partition })
+        cx.counters.processed_records += 1;
+        cx.stream_time_ms = cx.stream_time_ms.max(time);
+        cx.current = context_of(queue, &head, time, &record);
+        source.process(cx, RawRecord { record: &record, topic_partition: &queue.topic_partition })
     }
 
     fn punctuate_stream_time(&mut self) -> ProcessResult {
@@ -237,4 +229,9 @@ impl Task {
     pub(crate) fn parts(&mut self) -> (&TaskStores, &mut TaskContext) {
         (&self.stores, &mut self.cx)
     }
+}
+
+fn context_of(queue: &PartitionQueue, head: &Head, timestamp_ms: i64, record: &FetchedRecord<'_>) -> RecordContext {
+    let headers = record.headers.clone().collect::<Headers>();
+    RecordContext::of_record(&queue.topic_partition, &head.batch, head.index, head.offset, timestamp_ms, headers)
 }
