@@ -24,5 +24,9 @@ fn main() -> ExitCode {
     }
     let (passed, failed, skipped) = counts(&outcomes);
     println!("{passed} passed, {failed} failed, {skipped} skipped");
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }

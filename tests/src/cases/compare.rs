@@ -11,12 +11,18 @@ pub(crate) fn verdict(case: &Value, actual: &Value) -> Verdict {
     if accepted.into_iter().flatten().any(|expected| is_met(expected, actual)) {
         return Verdict::Passed;
     }
-    let Some(expected) = expected else { return Verdict::Failed("  the case expects nothing".to_owned()) };
+    let Some(expected) = expected else {
+        return Verdict::Failed("  the case expects nothing".to_owned());
+    };
     Verdict::Failed(difference(expected, actual))
 }
 
 fn is_met(expected: &Value, actual: &Value) -> bool {
-    let equal = |name: &str| expected.get(name).is_none_or(|expected| Some(expected) == actual.get(name));
+    let equal = |name: &str| {
+        expected
+            .get(name)
+            .is_none_or(|expected| Some(expected) == actual.get(name))
+    };
     // A failure that is not expected is a difference, an expected one has to come.
     let failures = expected.get("step_error") == actual.get("step_error");
     equal("outputs") && equal("dropped_records") && equal("reads") && failures
@@ -44,7 +50,8 @@ mod tests {
 
     #[test]
     fn javas_output_counts_only_where_the_case_accepts_it() {
-        let mut case = json!({ "expect": { "outputs": [1] }, "java_4_4_actual": { "outputs": [2] }, "accept": "expect" });
+        let mut case =
+            json!({ "expect": { "outputs": [1] }, "java_4_4_actual": { "outputs": [2] }, "accept": "expect" });
         let actual = json!({ "outputs": [2], "dropped_records": 0, "reads": [] });
         assert!(matches!(verdict(&case, &actual), Verdict::Failed(_)));
         case["accept"] = json!("either");

@@ -32,8 +32,16 @@ pub(crate) fn eval(name: &str) -> Step<Eval> {
             value.map(str::to_owned)
         }),
         "part" => {
-            let Ok(at) = argument.parse::<usize>() else { return broken(format!("function {name}")) };
-            Box::new(move |_, value| value?.split('|').nth(at).filter(|part| !part.is_empty()).map(str::to_owned))
+            let Ok(at) = argument.parse::<usize>() else {
+                return broken(format!("function {name}"));
+            };
+            Box::new(move |_, value| {
+                value?
+                    .split('|')
+                    .nth(at)
+                    .filter(|part| !part.is_empty())
+                    .map(str::to_owned)
+            })
         }
         _ => return broken(format!("unknown function {name}")),
     })

@@ -13,7 +13,9 @@ type Context<'a> = ProcessorContext<'a, Text, Text>;
 
 impl Processor<Text, Text, Text, Text> for CaseProcessor {
     fn init(&mut self, cx: &mut Context<'_>) -> Result<(), BoxError> {
-        let Some((kind, interval)) = self.0.split_once(':') else { return Ok(()) };
+        let Some((kind, interval)) = self.0.split_once(':') else {
+            return Ok(());
+        };
         let kind = match kind {
             "punct-stream" => PunctuationType::StreamTime,
             "punct-wall" => PunctuationType::WallClockTime,

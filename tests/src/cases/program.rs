@@ -71,21 +71,30 @@ fn one_call(call: &Value, builder: &StreamsBuilder, of: Handle, with: Handle) ->
         }
         ("globalTable", _) => {
             let materialized = materialized(call)?;
-            Ok(Handle::Global(builder.global_table_with(required(call, "topic")?, Consumed::default(), materialized)))
+            Ok(Handle::Global(builder.global_table_with(
+                required(call, "topic")?,
+                Consumed::default(),
+                materialized,
+            )))
         }
         (_, Handle::Stream(stream)) => stream_call(operation, call, &stream, with),
         ("unwindow", Handle::WindowedStream(stream)) => Ok(Handle::Stream(stream.map(|key, value| {
             let inner = super::functions::shown(key.key.as_deref());
-            (Some(format!("{inner}@{}/{}", key.window.start_ms, key.window.end_ms)), value.clone())
+            (
+                Some(format!("{inner}@{}/{}", key.window.start_ms, key.window.end_ms)),
+                value.clone(),
+            )
         }))),
         (_, Handle::Table(table)) => table_call(operation, call, &table),
-        ("toStream", Handle::Counts(table)) => Ok(Handle::Stream(table.to_stream().map_values(|_, count| text_of(count)))),
-        ("toStream", Handle::WindowedCounts(table)) => {
-            Ok(Handle::WindowedStream(table.to_stream().map_values(|_, count| text_of(count))))
+        ("toStream", Handle::Counts(table)) => {
+            Ok(Handle::Stream(table.to_stream().map_values(|_, count| text_of(count))))
         }
-        ("toStream", Handle::WindowedTable(table)) => {
-            Ok(Handle::WindowedStream(table.to_stream().map_values(|_, value| value.clone().flatten())))
-        }
+        ("toStream", Handle::WindowedCounts(table)) => Ok(Handle::WindowedStream(
+            table.to_stream().map_values(|_, count| text_of(count)),
+        )),
+        ("toStream", Handle::WindowedTable(table)) => Ok(Handle::WindowedStream(
+            table.to_stream().map_values(|_, value| value.clone().flatten()),
+        )),
         (_, Handle::Grouped(grouped)) => grouped_call(operation, call, &grouped),
         (_, Handle::Windowed(windowed)) => windowed_call(operation, call, &windowed),
         _ => missing(operation),
@@ -100,7 +109,9 @@ fn stream(call: &Value, builder: &StreamsBuilder) -> Step<Handle> {
     let mut consumed = Consumed::<Text, Text>::default();
     consumed = match field(call, "extractor") {
         None => consumed,
-        Some("value") => consumed.timestamps_by(|_, value, _| value.as_ref().and_then(|value| value.parse().ok()).unwrap_or(-1)),
+        Some("value") => {
+            consumed.timestamps_by(|_, value, _| value.as_ref().and_then(|value| value.parse().ok()).unwrap_or(-1))
+        }
         Some("log-and-skip") => consumed.timestamps(Timestamps::SkipInvalid),
         Some("partition-time") => consumed.timestamps(Timestamps::PartitionTimeOnInvalid),
         Some(other) => return broken(format!("unknown extractor {other}")),
@@ -175,10 +186,12 @@ fn join(operation: &str, call: &Value, stream: &KStream<Text, Text>, with: Handl
     }
     let join = joiner(field(call, "joiner").unwrap_or("pair"))?;
     Ok(Handle::Stream(match (operation, with) {
-        ("join", Handle::Table(table)) => stream.join_table(&table, move |_, left, right| join(left.as_deref(), Some(right))),
-        ("leftJoin", Handle::Table(table)) => {
-            stream.left_join_table(&table, move |_, left, right| join(left.as_deref(), right.map(String::as_str)))
+        ("join", Handle::Table(table)) => {
+            stream.join_table(&table, move |_, left, right| join(left.as_deref(), Some(right)))
         }
+        ("leftJoin", Handle::Table(table)) => stream.left_join_table(&table, move |_, left, right| {
+            join(left.as_deref(), right.map(String::as_str))
+        }),
         ("join", Handle::Global(table)) => {
             let select = eval(required(call, "fn")?)?;
             let select = move |key: &Text, value: &Text| select(key.as_deref(), value.as_deref());
@@ -187,7 +200,9 @@ fn join(operation: &str, call: &Value, stream: &KStream<Text, Text>, with: Handl
         ("leftJoin", Handle::Global(table)) => {
             let select = eval(required(call, "fn")?)?;
             let select = move |key: &Text, value: &Text| select(key.as_deref(), value.as_deref());
-            stream.left_join_global(&table, select, move |_, left, right| join(left.as_deref(), right.map(String::as_str)))
+            stream.left_join_global(&table, select, move |_, left, right| {
+                join(left.as_deref(), right.map(String::as_str))
+            })
         }
         (_, Handle::Stream(_)) => return missing(format!("stream-stream {operation}")),
         _ => return missing(operation),
@@ -216,7 +231,9 @@ fn table_call(operation: &str, call: &Value, table: &KTable<Text, String>) -> St
                 None => Handle::Table(table.filter_map_values(map)),
             }
         }
-        "join" | "leftJoin" | "outerJoin" if call.get("fk").is_some() => return missing(format!("foreign-key {operation}")),
+        "join" | "leftJoin" | "outerJoin" if call.get("fk").is_some() => {
+            return missing(format!("foreign-key {operation}"));
+        }
         "join" | "leftJoin" | "outerJoin" => return missing(format!("table-table {operation}")),
         "groupBy" => return missing("groupBy of a table"),
         other => return missing(other),
@@ -228,11 +245,17 @@ fn grouped_call(operation: &str, call: &Value, grouped: &KGroupedStream<Text, Te
         "count" => Handle::Counts(grouped.count(materialized::<i64>(call)?)),
         "reduce" => {
             let reduce = reducer(required(call, "fn")?)?;
-            let reduced = grouped.reduce(move |_, new, old| reduce(old.as_deref(), new.as_deref()), materialized::<Text>(call)?);
+            let reduced = grouped.reduce(
+                move |_, new, old| reduce(old.as_deref(), new.as_deref()),
+                materialized::<Text>(call)?,
+            );
             Handle::Table(reduced.filter_map_values(|_, value| value.clone()))
         }
         "aggregate" => {
-            let (init, add) = (field(call, "init").map(str::to_owned), aggregator(required(call, "fn")?)?);
+            let (init, add) = (
+                field(call, "init").map(str::to_owned),
+                aggregator(required(call, "fn")?)?,
+            );
             let add = move |_: &Text, value: &Text, old: Text| add(value.as_deref(), old.as_deref());
             let aggregated = grouped.aggregate(move || init.clone(), add, materialized::<Text>(call)?);
             Handle::Table(aggregated.filter_map_values(|_, value| value.clone()))
@@ -243,7 +266,9 @@ fn grouped_call(operation: &str, call: &Value, grouped: &KGroupedStream<Text, Te
 }
 
 fn windows(call: &Value) -> Step<TimeWindows> {
-    let Some(window) = call.get("window") else { return broken("windowedBy without a window") };
+    let Some(window) = call.get("window") else {
+        return broken("windowedBy without a window");
+    };
     let of = TimeWindows::of(millis(window, "size_ms")).grace(millis(window, "grace_ms"));
     match required(window, "kind")? {
         "tumbling" => Ok(of),
@@ -257,10 +282,16 @@ fn windowed_call(operation: &str, call: &Value, windowed: &TimeWindowedKStream<T
         "count" => Handle::WindowedCounts(windowed.count(materialized::<i64>(call)?)),
         "reduce" => {
             let reduce = reducer(required(call, "fn")?)?;
-            Handle::WindowedTable(windowed.reduce(move |_, new, old| reduce(old.as_deref(), new.as_deref()), materialized::<Text>(call)?))
+            Handle::WindowedTable(windowed.reduce(
+                move |_, new, old| reduce(old.as_deref(), new.as_deref()),
+                materialized::<Text>(call)?,
+            ))
         }
         "aggregate" => {
-            let (init, add) = (field(call, "init").map(str::to_owned), aggregator(required(call, "fn")?)?);
+            let (init, add) = (
+                field(call, "init").map(str::to_owned),
+                aggregator(required(call, "fn")?)?,
+            );
             let add = move |_: &Text, value: &Text, old: Text| add(value.as_deref(), old.as_deref());
             Handle::WindowedTable(windowed.aggregate(move || init.clone(), add, materialized::<Text>(call)?))
         }

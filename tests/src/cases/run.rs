@@ -17,9 +17,14 @@ pub(crate) fn run(case: &Value) -> Step<Value> {
     let (config, options) = configuration(case)?;
     let builder = StreamsBuilder::new();
     build(list("topology"), &builder)?;
-    let topology = builder.build_with(&config).map_err(|error| Stop::Broken(error.to_string()))?;
+    let topology = builder
+        .build_with(&config)
+        .map_err(|error| Stop::Broken(error.to_string()))?;
     let mut driver = TopologyTestDriver::new(&topology, options).map_err(|error| Stop::Broken(error.to_string()))?;
-    let mut gathered = Gathered { topics: outputs(case), ..Gathered::default() };
+    let mut gathered = Gathered {
+        topics: outputs(case),
+        ..Gathered::default()
+    };
     for (number, step) in list("steps").iter().enumerate() {
         let done = perform(step, number, &mut driver, &mut gathered)?;
         gathered.take(number, &mut driver);
@@ -39,7 +44,9 @@ fn configuration(case: &Value) -> Step<(TopologyConfig, DriverOptions)> {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let goes_on = text.contains("LogAndContinue");
         match key.as_str() {
-            "topology.optimization" => config.optimization = Optimization::parse(&text).map_err(|e| Stop::Missing(e.to_string()))?,
+            "topology.optimization" => {
+                config.optimization = Optimization::parse(&text).map_err(|e| Stop::Missing(e.to_string()))?
+            }
             "statestore.cache.max.bytes" | "cache.max.bytes.buffering" => match text.parse() {
                 Ok(bytes) => options.settings.cache_bytes = bytes,
                 Err(_) => return broken(format!("{key}={text}")),
@@ -59,8 +66,15 @@ fn configuration(case: &Value) -> Step<(TopologyConfig, DriverOptions)> {
 /// The topics whose records are compared: those written with `to`, and those watched.
 fn outputs(case: &Value) -> BTreeSet<String> {
     let calls = case.get("topology").and_then(Value::as_array).into_iter().flatten();
-    let written = calls.filter(|call| field(call, "op") == Some("to")).filter_map(|call| field(call, "topic"));
-    let watched = case.get("watch").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    let written = calls
+        .filter(|call| field(call, "op") == Some("to"))
+        .filter_map(|call| field(call, "topic"));
+    let watched = case
+        .get("watch")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str);
     written.chain(watched).map(str::to_owned).collect()
 }
 
@@ -69,7 +83,9 @@ type Done = Result<(), Box<Error>>;
 fn perform(step: &Value, number: usize, driver: &mut TopologyTestDriver, gathered: &mut Gathered) -> Step<Done> {
     if let Some(topic) = field(step, "in") {
         let bytes = |name: &str| field(step, name).map(str::as_bytes);
-        let Some(time) = step.get("ts").and_then(Value::as_i64) else { return broken(format!("step {number} has no ts")) };
+        let Some(time) = step.get("ts").and_then(Value::as_i64) else {
+            return broken(format!("step {number} has no ts"));
+        };
         let mut headers = Headers::default();
         for (key, value) in step.get("headers").and_then(Value::as_object).into_iter().flatten() {
             headers.add(key, value.as_str().map(str::as_bytes));
@@ -79,12 +95,16 @@ fn perform(step: &Value, number: usize, driver: &mut TopologyTestDriver, gathere
     if let Some(by_ms) = step.get("wall_ms").and_then(Value::as_i64) {
         return Ok(driver.advance_wall_clock_ms(by_ms));
     }
-    let (Some(store), Some(key)) = (field(step, "read"), field(step, "key")) else { return broken(format!("step {step}")) };
+    let (Some(store), Some(key)) = (field(step, "read"), field(step, "key")) else {
+        return broken(format!("step {step}"));
+    };
     if step.get("as_of").is_some() {
         return missing("reads as of a time");
     }
     let row = read(driver, store, key)?;
-    gathered.reads.push(json!({ "after": number, "store": store, "key": key, "value": row }));
+    gathered
+        .reads
+        .push(json!({ "after": number, "store": store, "key": key, "value": row }));
     Ok(Ok(()))
 }
 
@@ -117,13 +137,26 @@ impl Gathered {
     fn take(&mut self, number: usize, driver: &mut TopologyTestDriver) {
         for topic in &self.topics {
             while let Some(record) = driver.read_record(topic) {
-                let text = |bytes: &Option<Vec<u8>>| bytes.as_deref().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+                let text = |bytes: &Option<Vec<u8>>| {
+                    bytes
+                        .as_deref()
+                        .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+                };
                 let mut output = json!({
                     "after": number, "topic": topic, "key": text(&record.key), "value": text(&record.value), "ts": record.timestamp_ms,
                 });
                 if !record.headers.is_empty() {
-                    let value = |header: &streams_dsl::Header| header.value.as_deref().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-                    let headers: Map<_, _> = record.headers.iter().map(|header| (header.key.to_string(), json!(value(header)))).collect();
+                    let value = |header: &streams_dsl::Header| {
+                        header
+                            .value
+                            .as_deref()
+                            .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+                    };
+                    let headers: Map<_, _> = record
+                        .headers
+                        .iter()
+                        .map(|header| (header.key.to_string(), json!(value(header))))
+                        .collect();
                     output["headers"] = Value::from(headers);
                 }
                 self.outputs.push(output);
@@ -144,5 +177,14 @@ impl Gathered {
 fn root(error: &Error) -> String {
     let text = error.to_string();
     let thrown = text.split([' ', ':']).find(|word| word.ends_with("Exception"));
-    thrown.map_or_else(|| format!("{error:?}").split([' ', '{', '(']).next().unwrap_or_default().to_owned(), str::to_owned)
+    thrown.map_or_else(
+        || {
+            format!("{error:?}")
+                .split([' ', '{', '('])
+                .next()
+                .unwrap_or_default()
+                .to_owned()
+        },
+        str::to_owned,
+    )
 }
