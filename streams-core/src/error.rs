@@ -154,6 +154,9 @@ impl Error {
 
     /// A store's failure, with its task.
     pub(crate) fn state(task: TaskId, source: StateError) -> Box<Error> {
-        Box::new(Error::State { task: format!("task {task}"), source })
+        Box::new(Error::State {
+            task: format!("task {task}"),
+            source,
+        })
     }
 }

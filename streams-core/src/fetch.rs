@@ -87,7 +87,21 @@ impl PartitionBatch {
     /// Returns false, and keeps the batch as it was, when the batch would grow past [`MAX_BATCH_BYTES`]; an empty
     /// batch takes any record Kafka can carry.
     #[must_use]
-    pub fn push<'h, N: AsRef<str>>(
+    pub fn push<'h>(
+        &mut self,
+        offset: i64,
+        timestamp_ms: i64,
+        leader_epoch: i32,
+        key: Option<&[u8]>,
+        value: Option<&[u8]>,
+        headers: impl IntoIterator<Item = (&'h str, Option<&'h [u8]>)>,
+    ) -> bool {
+        self.push_named(offset, timestamp_ms, leader_epoch, key, value, headers)
+    }
+
+    /// As [`push`](Self::push), for header names that may be owned (a client repairs names that are not UTF-8).
+    #[must_use]
+    pub(crate) fn push_named<'h, N: AsRef<str>>(
         &mut self,
         offset: i64,
         timestamp_ms: i64,
@@ -278,7 +292,8 @@ pub enum FetchErrorKind {
     TopicAuthorization,
     /// No permission on the consumer group: needs an ACL (Read on the group).
     GroupAuthorization,
-    /// The topic or partition does not exist, or not any more.
+    /// The topic or partition does not exist, or not any more. Comes after `topic.metadata.propagation.max.ms` (30 s),
+    /// because a new topic takes its time to be known everywhere, and again at every look.
     UnknownTopic,
     /// The broker refused the credentials.
     Authentication,

@@ -37,7 +37,10 @@ impl Headers {
     /// Appends a header; equal keys are kept side by side, as in Java.
     pub fn add(&mut self, key: &str, value: Option<&[u8]>) {
         let list = self.0.get_or_insert_with(Arc::default);
-        Arc::make_mut(list).push(Header { key: key.into(), value: value.map(Into::into) });
+        Arc::make_mut(list).push(Header {
+            key: key.into(),
+            value: value.map(Into::into),
+        });
     }
 
     /// Removes every header with this key.

@@ -32,7 +32,12 @@ impl<K: ?Sized, V: ?Sized> Copy for Record<'_, K, V> {}
 impl<'a, K: ?Sized, V: ?Sized> Record<'a, K, V> {
     /// A record without headers.
     pub fn new(key: &'a K, value: &'a V, timestamp_ms: i64) -> Self {
-        Record { key, value, timestamp_ms, headers: Headers::empty() }
+        Record {
+            key,
+            value,
+            timestamp_ms,
+            headers: Headers::empty(),
+        }
     }
 
     /// The same record with another key.
@@ -41,7 +46,12 @@ impl<'a, K: ?Sized, V: ?Sized> Record<'a, K, V> {
     where
         'a: 'b,
     {
-        Record { key, value: self.value, timestamp_ms: self.timestamp_ms, headers: self.headers }
+        Record {
+            key,
+            value: self.value,
+            timestamp_ms: self.timestamp_ms,
+            headers: self.headers,
+        }
     }
 
     /// The same record with another value.
@@ -50,7 +60,12 @@ impl<'a, K: ?Sized, V: ?Sized> Record<'a, K, V> {
     where
         'a: 'b,
     {
-        Record { key: self.key, value, timestamp_ms: self.timestamp_ms, headers: self.headers }
+        Record {
+            key: self.key,
+            value,
+            timestamp_ms: self.timestamp_ms,
+            headers: self.headers,
+        }
     }
 
     /// The same record with another event time (ms since the Unix epoch).
@@ -65,7 +80,12 @@ impl<'a, K: ?Sized, V: ?Sized> Record<'a, K, V> {
     where
         'a: 'b,
     {
-        Record { key: self.key, value: self.value, timestamp_ms: self.timestamp_ms, headers }
+        Record {
+            key: self.key,
+            value: self.value,
+            timestamp_ms: self.timestamp_ms,
+            headers,
+        }
     }
 }
 
@@ -84,7 +104,11 @@ pub struct Change<V> {
 impl<V> Change<V> {
     /// A change to the newest version.
     pub fn new(new: Option<V>, old: Option<V>) -> Self {
-        Change { new, old, is_latest: true }
+        Change {
+            new,
+            old,
+            is_latest: true,
+        }
     }
 }
 
@@ -100,7 +124,10 @@ pub struct TopicPartition {
 impl TopicPartition {
     /// A topic and a partition number.
     pub fn new(topic: impl Into<Arc<str>>, partition: i32) -> Self {
-        TopicPartition { topic: topic.into(), partition }
+        TopicPartition {
+            topic: topic.into(),
+            partition,
+        }
     }
 }
 
@@ -131,7 +158,10 @@ impl TaskId {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (subtopology, partition) = text.split_once('_')?;
-        Some(TaskId { subtopology: subtopology.parse().ok()?, partition: partition.parse().ok()? })
+        Some(TaskId {
+            subtopology: subtopology.parse().ok()?,
+            partition: partition.parse().ok()?,
+        })
     }
 }
 

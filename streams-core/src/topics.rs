@@ -14,7 +14,10 @@ impl Topics {
     /// Knows nothing yet; `application_id` prefixes internal topics.
     #[must_use]
     pub fn new(application_id: &str) -> Self {
-        Topics { partitions: BTreeMap::new(), prefix: format!("{application_id}-") }
+        Topics {
+            partitions: BTreeMap::new(),
+            prefix: format!("{application_id}-"),
+        }
     }
 
     /// Notes a topic's partition count.

@@ -3,8 +3,8 @@
 use std::any::TypeId;
 use std::sync::Arc;
 
-use streams_core::serde::{DefaultSerde, OptionSerde};
 use streams_core::processor::{Timestamps, TypedSource};
+use streams_core::serde::{DefaultSerde, OptionSerde};
 use streams_core::topology::{Topology, TopologyError};
 
 use crate::config::{Consumed, Materialized};
@@ -33,7 +33,12 @@ impl Optimization {
         for name in text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
             match name {
                 "none" => {}
-                "all" => optimization = Optimization { reuse_source_topics: true, merge_repartition_topics: true },
+                "all" => {
+                    optimization = Optimization {
+                        reuse_source_topics: true,
+                        merge_repartition_topics: true,
+                    }
+                }
                 "reuse.ktable.source.topics" => optimization.reuse_source_topics = true,
                 "merge.repartition.topics" => optimization.merge_repartition_topics = true,
                 other => {
@@ -98,7 +103,11 @@ impl StreamsBuilder {
     }
 
     /// Reads several topics of the same types as one stream, without an order between them.
-    pub fn stream_of<'a, K: 'static, V: 'static>(&self, topics: impl IntoIterator<Item = &'a str>, consumed: Consumed<K, V>) -> KStream<K, V> {
+    pub fn stream_of<'a, K: 'static, V: 'static>(
+        &self,
+        topics: impl IntoIterator<Item = &'a str>,
+        consumed: Consumed<K, V>,
+    ) -> KStream<K, V> {
         let source = Source {
             topics: topics.into_iter().map(Arc::from).collect(),
             reset: consumed.reset,
@@ -148,9 +157,13 @@ impl StreamsBuilder {
         let (node, store_name) = self.shared.with(|graph| {
             refuse_extractor(graph, &consumed, topic);
             let store_name = graph.names.store(&format!("{topic}-"), materialized.name.as_deref());
-            let source_name = graph.names.node(Step::Source, consumed.name.as_ref().map(|name| format!("{name}-source")).as_deref());
+            let source_name = graph.names.node(
+                Step::Source,
+                consumed.name.as_ref().map(|name| format!("{name}-source")).as_deref(),
+            );
             let name = graph.names.node(Step::TableSource, consumed.name.as_deref());
-            let store = StateStore::of(&store_name, Arc::clone(&key), Arc::clone(&value), None, &materialized).definition();
+            let store =
+                StateStore::of(&store_name, Arc::clone(&key), Arc::clone(&value), None, &materialized).definition();
             let table = TableSource {
                 source_name: source_name.into(),
                 topic: topic.into(),
@@ -171,7 +184,15 @@ impl StreamsBuilder {
             sends
         });
         let view = View::of_store(node, &store_name);
-        KTable { builder: self.shared.clone(), node, key, value, sources: vec![node], view, ask_old }
+        KTable {
+            builder: self.shared.clone(),
+            node,
+            key,
+            value,
+            sources: vec![node],
+            view,
+            ask_old,
+        }
     }
 
     /// Reads a topic as a global table: every instance has all of it, whatever its partitions, before anything is
@@ -193,9 +214,13 @@ impl StreamsBuilder {
         let store_name = self.shared.with(|graph| {
             refuse_extractor(graph, &consumed, topic);
             let store_name = graph.names.store(&format!("{topic}-"), materialized.name.as_deref());
-            let source_name = graph.names.node(Step::Source, consumed.name.as_ref().map(|name| format!("{name}-source")).as_deref());
+            let source_name = graph.names.node(
+                Step::Source,
+                consumed.name.as_ref().map(|name| format!("{name}-source")).as_deref(),
+            );
             let name = graph.names.node(Step::TableSource, consumed.name.as_deref());
-            let store = StateStore::of(&store_name, Arc::clone(&key), Arc::clone(&value), None, &materialized).definition();
+            let store =
+                StateStore::of(&store_name, Arc::clone(&key), Arc::clone(&value), None, &materialized).definition();
             let table = GlobalTable {
                 source_name: source_name.into(),
                 topic: topic.into(),
@@ -206,7 +231,12 @@ impl StreamsBuilder {
             graph.add(name, &[], Kind::GlobalTable(Box::new(table)));
             store_name
         });
-        GlobalKTable { builder: self.shared.clone(), key, store: store_name.into(), value }
+        GlobalKTable {
+            builder: self.shared.clone(),
+            key,
+            store: store_name.into(),
+            value,
+        }
     }
 
     /// Adds a store by name, for processors that connect to it. Java: `addStateStore`.
@@ -244,7 +274,11 @@ fn nullable_source<K: 'static, V: 'static>(consumed: &Consumed<K, V>) -> Arc<Typ
         Timestamps::FailOnInvalid | Timestamps::Extracted(_) => Timestamps::FailOnInvalid,
     };
     let value = Arc::new(OptionSerde(Arc::clone(&consumed.value)));
-    Arc::new(TypedSource { key: Arc::clone(&consumed.key), value, timestamps })
+    Arc::new(TypedSource {
+        key: Arc::clone(&consumed.key),
+        value,
+        timestamps,
+    })
 }
 
 fn refuse_extractor<K, V>(graph: &mut crate::graph::Graph, consumed: &Consumed<K, V>, topic: &str) {

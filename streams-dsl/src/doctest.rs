@@ -78,7 +78,9 @@ impl Run {
     pub fn pipe<K: Sample, V: Sample>(mut self, topic: &str, records: impl IntoIterator<Item = (K, V, At)>) -> Self {
         for (key, value, At(time)) in records {
             let (key, value) = (bytes(topic, &key.typed()), bytes(topic, &value.typed()));
-            let piped = self.driver.pipe(topic, key.as_deref(), value.as_deref(), time, Headers::empty());
+            let piped = self
+                .driver
+                .pipe(topic, key.as_deref(), value.as_deref(), time, Headers::empty());
             piped.unwrap_or_else(|error| panic!("{error}"));
         }
         self
@@ -88,13 +90,26 @@ impl Run {
     pub fn gives<K: Sample, V: Sample>(mut self, topic: &str, expected: impl IntoIterator<Item = (K, V, At)>) -> Self {
         for (key, value, At(time)) in expected {
             let (key, value) = (key.typed(), value.typed());
-            let Some(record) = self.driver.read_record(topic) else { panic!("{topic} lacks {key:?}: {value:?} at {time}") };
-            let same = record.key == bytes(topic, &key) && record.value == bytes(topic, &value) && record.timestamp_ms == time;
-            assert!(same, "{topic} should have {key:?}: {value:?} at {time}, it has {:?}: {:?} at {}",
-                typed::<K::Typed>(topic, record.key.as_deref()), typed::<V::Typed>(topic, record.value.as_deref()), record.timestamp_ms);
+            let Some(record) = self.driver.read_record(topic) else {
+                panic!("{topic} lacks {key:?}: {value:?} at {time}")
+            };
+            let same =
+                record.key == bytes(topic, &key) && record.value == bytes(topic, &value) && record.timestamp_ms == time;
+            assert!(
+                same,
+                "{topic} should have {key:?}: {value:?} at {time}, it has {:?}: {:?} at {}",
+                typed::<K::Typed>(topic, record.key.as_deref()),
+                typed::<V::Typed>(topic, record.value.as_deref()),
+                record.timestamp_ms
+            );
         }
         if let Some(more) = self.driver.read_record(topic) {
-            panic!("{topic} has more: {:?}: {:?} at {}", typed::<K::Typed>(topic, more.key.as_deref()), typed::<V::Typed>(topic, more.value.as_deref()), more.timestamp_ms);
+            panic!(
+                "{topic} has more: {:?}: {:?} at {}",
+                typed::<K::Typed>(topic, more.key.as_deref()),
+                typed::<V::Typed>(topic, more.value.as_deref()),
+                more.timestamp_ms
+            );
         }
         self
     }
@@ -108,7 +123,9 @@ impl Run {
 
 fn bytes<T: DefaultSerde>(topic: &str, value: &T) -> Option<Vec<u8>> {
     let mut out = Vec::new();
-    let present = T::Serde::default().serialize(topic, value, &mut out).unwrap_or_else(|error| panic!("{error}"));
+    let present = T::Serde::default()
+        .serialize(topic, value, &mut out)
+        .unwrap_or_else(|error| panic!("{error}"));
     present.then_some(out)
 }
 

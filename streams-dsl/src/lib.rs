@@ -54,16 +54,20 @@ pub use step::Step;
 pub use stores::{StateStore, Stores};
 pub use windows::{DAY, HOUR, MILLISECOND, MINUTE, SECOND, TimeWindows};
 
+pub use streams_core::config::{GroupProtocol, OffsetReset, OnError, ProcessingGuarantee, StreamsConfig};
+#[cfg(feature = "kafka")]
+pub use streams_core::kafka::{KafkaStreams, State, StateListener, ThreadMetadata};
 pub use streams_core::processor::{
-    Partitions, Processor, ProcessorContext, ProcessorSupplier, PunctuationType, PunctuatorId, RecordContext, RecordTimes,
-    Timestamps,
+    DeadLetter, Decision, ErrorContext, ErrorHandlers, HandlerResponse, LogAndContinue, LogAndFail,
+};
+pub use streams_core::processor::{
+    Partitions, Processor, ProcessorContext, ProcessorSupplier, PunctuationType, PunctuatorId, RecordContext,
+    RecordTimes, Timestamps,
 };
 pub use streams_core::serde::{DefaultSerde, Json, Serde, SerdeError, SharedSerde};
 pub use streams_core::stores::{KeyValueStore, ValueAndTimestamp, WindowStore};
 pub use streams_core::test_driver::{DriverOptions, TestInput, TopologyTestDriver};
 pub use streams_core::topology::{AutoOffsetReset, Topology, TopologyError};
-pub use streams_core::{BoxError, Change, Error, Header, Headers, ProcessResult, Record, TaskId, Window, Windowed, serde};
-pub use streams_core::config::{GroupProtocol, OffsetReset, OnError, ProcessingGuarantee, StreamsConfig};
-#[cfg(feature = "kafka")]
-pub use streams_core::kafka::{KafkaStreams, State, StateListener, ThreadMetadata};
-pub use streams_core::processor::{Decision, DeadLetter, ErrorContext, ErrorHandlers, HandlerResponse, LogAndContinue, LogAndFail};
+pub use streams_core::{
+    BoxError, Change, Error, Header, Headers, ProcessResult, Record, TaskId, Window, Windowed, serde,
+};

@@ -119,12 +119,26 @@ impl Names {
     /// names (`BaseRepartitionNode`, `KStreamImpl.createRepartitionedSource`).
     pub(crate) fn repartition(&mut self, prefix: &str) -> RepartitionNames {
         let [sink, filter, source] = [Step::Sink, Step::Filter, Step::Source].map(|step| self.node(step, None));
-        let topic = if prefix.ends_with("-repartition") { prefix.to_owned() } else { format!("{prefix}-repartition") };
+        let topic = if prefix.ends_with("-repartition") {
+            prefix.to_owned()
+        } else {
+            format!("{prefix}-repartition")
+        };
         if is_generated(topic.trim_end_matches("-repartition")) {
-            return RepartitionNames { topic, sink, filter, source };
+            return RepartitionNames {
+                topic,
+                sink,
+                filter,
+                source,
+            };
         }
         let [sink, filter, source] = ["sink", "filter", "source"].map(|part| format!("{topic}-{part}"));
-        RepartitionNames { topic, sink, filter, source }
+        RepartitionNames {
+            topic,
+            sink,
+            filter,
+            source,
+        }
     }
 }
 
@@ -144,7 +158,10 @@ mod tests {
         let mut names = Names::default();
         assert_eq!(names.node(Step::Source, Some("src")), "src");
         assert_eq!(names.store("KSTREAM-AGGREGATE-", Some("counts")), "counts");
-        assert_eq!(names.store("KSTREAM-AGGREGATE-", None), "KSTREAM-AGGREGATE-STATE-STORE-0000000001");
+        assert_eq!(
+            names.store("KSTREAM-AGGREGATE-", None),
+            "KSTREAM-AGGREGATE-STATE-STORE-0000000001"
+        );
         assert_eq!(names.node_unless_given(Step::Process, Some("mine")), "mine");
         assert_eq!(names.node(Step::Aggregate, None), "KSTREAM-AGGREGATE-0000000002");
     }

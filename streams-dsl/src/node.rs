@@ -14,7 +14,9 @@ pub(crate) struct Parts<K, V> {
 }
 
 /// A factory of nodes without state.
-pub(crate) fn factory<KI, VI, KO, VO, N>(make: impl Fn(Parts<KO, VO>) -> N + Send + Sync + 'static) -> Arc<dyn NodeFactory>
+pub(crate) fn factory<KI, VI, KO, VO, N>(
+    make: impl Fn(Parts<KO, VO>) -> N + Send + Sync + 'static,
+) -> Arc<dyn NodeFactory>
 where
     N: Downstream<KI, VI> + 'static,
     KI: 'static,
@@ -23,7 +25,10 @@ where
     VO: 'static,
 {
     Arc::new(move |builder: &mut NodeBuilder<'_>| {
-        let parts = Parts { name: builder.name(), children: builder.children()? };
+        let parts = Parts {
+            name: builder.name(),
+            children: builder.children()?,
+        };
         Ok(AnyNode::new::<KI, VI>(Rc::new(make(parts))))
     })
 }

@@ -18,10 +18,25 @@ use crate::windows::millis;
 /// Stores to be added to a builder by name, for processors. Java counterpart: `Stores`.
 ///
 /// ```
-/// use streams_dsl::{Connect, Stores, StreamsBuilder};
-/// let builder = StreamsBuilder::new();
-/// builder.add_state_store(Stores::key_value::<String, i64>("last-seen").caching(false));
-/// # Ok::<(), streams_dsl::TopologyError>(builder.build().map(|_| ())?)
+/// # use streams_dsl::doctest::*;
+/// /// Forwards a value only if it differs from the last one of its key.
+/// struct Changes;
+/// impl Processor<String, i64, String, i64> for Changes {
+///     fn process(&mut self, cx: &mut ProcessorContext<'_, String, i64>, record: Record<'_, String, i64>) -> Result<(), BoxError> {
+///         let last = cx.key_value_store::<String, i64>("last")?;
+///         if last.get(cx, record.key)?.is_some_and(|row| row.value == *record.value) {
+///             return Ok(());
+///         }
+///         last.put(cx, record.key, Some(*record.value), record)?;
+///         Ok(cx.forward(record)?)
+///     }
+/// }
+/// run(|b| {
+///     b.add_state_store(Stores::key_value::<String, i64>("last"));
+///     b.stream::<String, i64>("in").process_with(|| Changes, Connect::stores(["last"])).to("out")
+/// })
+/// .pipe("in", [("a", 1, at(0)), ("a", 1, at(1)), ("a", 2, at(2))])
+/// .gives("out", [("a", 1, at(0)), ("a", 2, at(2))]);
 /// ```
 pub struct Stores;
 
@@ -33,15 +48,26 @@ impl Stores {
     }
 
     /// As [`key_value`](Self::key_value), with these serdes.
-    pub fn key_value_with<K: 'static, V: 'static>(name: &str, key: impl Serde<K>, value: impl Serde<V>) -> StateStore<K, V> {
+    pub fn key_value_with<K: 'static, V: 'static>(
+        name: &str,
+        key: impl Serde<K>,
+        value: impl Serde<V>,
+    ) -> StateStore<K, V> {
         StateStore::new(name, Arc::new(key), Arc::new(value), None)
     }
 
     /// Rows by key and window start, for windows of `size`; rows are kept for `retention` after their window's start.
     /// Java: `timestampedWindowStoreBuilder`.
     #[must_use]
-    pub fn window<K: DefaultSerde, V: DefaultSerde>(name: &str, retention: Duration, size: Duration) -> StateStore<K, V> {
-        let windows = WindowSizes { size_ms: millis(size), retention_ms: millis(retention) };
+    pub fn window<K: DefaultSerde, V: DefaultSerde>(
+        name: &str,
+        retention: Duration,
+        size: Duration,
+    ) -> StateStore<K, V> {
+        let windows = WindowSizes {
+            size_ms: millis(size),
+            retention_ms: millis(retention),
+        };
         StateStore::new(name, K::shared(), V::shared(), Some(windows))
     }
 }
@@ -66,11 +92,25 @@ pub struct StateStore<K, V> {
 impl<K: 'static, V: 'static> StateStore<K, V> {
     fn new(name: &str, key: SharedSerde<K>, value: SharedSerde<V>, windows: Option<WindowSizes>) -> Self {
         let (name, logging) = (name.to_owned(), Some(BTreeMap::new()));
-        StateStore { name, key, value, windows, caching: false, logging, in_memory: false }
+        StateStore {
+            name,
+            key,
+            value,
+            windows,
+            caching: false,
+            logging,
+            in_memory: false,
+        }
     }
 
     /// The store of an operation.
-    pub(crate) fn of(name: &str, key: SharedSerde<K>, value: SharedSerde<V>, windows: Option<WindowSizes>, materialized: &Materialized<K, V>) -> Self {
+    pub(crate) fn of(
+        name: &str,
+        key: SharedSerde<K>,
+        value: SharedSerde<V>,
+        windows: Option<WindowSizes>,
+        materialized: &Materialized<K, V>,
+    ) -> Self {
         StateStore {
             name: name.to_owned(),
             key,
@@ -99,7 +139,12 @@ impl<K: 'static, V: 'static> StateStore<K, V> {
     /// Topic configs of the changelog; they win over the usual ones.
     #[must_use]
     pub fn logging<'a>(mut self, configs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        self.logging = Some(configs.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect());
+        self.logging = Some(
+            configs
+                .into_iter()
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .collect(),
+        );
         self
     }
 
@@ -118,14 +163,29 @@ impl<K: 'static, V: 'static> StateStore<K, V> {
         if self.in_memory {
             spec = spec.in_memory();
         }
-        let changelog = self.logging.map(|configs| ChangelogDefinition::of(&spec).with_configs(configs));
-        let options = StoreOptions { caching: self.caching, timestamped: true };
+        let changelog = self
+            .logging
+            .map(|configs| ChangelogDefinition::of(&spec).with_configs(configs));
+        let options = StoreOptions {
+            caching: self.caching,
+            timestamped: true,
+        };
         let (key, value) = (self.key, self.value);
         let factory: Arc<dyn StoreFactory> = match self.windows {
             None => Arc::new(KeyValueFactory { key, value, options }),
-            Some(windows) => Arc::new(WindowFactory { key, value, options, size_ms: windows.size_ms }),
+            Some(windows) => Arc::new(WindowFactory {
+                key,
+                value,
+                options,
+                size_ms: windows.size_ms,
+            }),
         };
-        StoreDefinition { spec, changelog, factory, global: false }
+        StoreDefinition {
+            spec,
+            changelog,
+            factory,
+            global: false,
+        }
     }
 }
 

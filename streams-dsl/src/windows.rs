@@ -47,7 +47,11 @@ impl TimeWindows {
     /// Tumbling windows of this size, in whole milliseconds, without grace.
     #[must_use]
     pub fn of(size: Duration) -> Self {
-        TimeWindows { size_ms: millis(size), advance_ms: millis(size), grace_ms: 0 }
+        TimeWindows {
+            size_ms: millis(size),
+            advance_ms: millis(size),
+            grace_ms: 0,
+        }
     }
 
     /// Hopping windows: one begins every `advance`, which is at most the size.
@@ -81,7 +85,9 @@ impl TimeWindows {
         let (size_ms, advance_ms) = (self.size_ms.max(1), self.advance_ms.max(1));
         let first = timestamp_ms.saturating_sub(size_ms).saturating_add(advance_ms).max(0) / advance_ms * advance_ms;
         let starts = std::iter::successors(Some(first), move |start| start.checked_add(advance_ms));
-        starts.take_while(move |start| *start <= timestamp_ms).map(move |start| Window::of_size(start, size_ms))
+        starts
+            .take_while(move |start| *start <= timestamp_ms)
+            .map(move |start| Window::of_size(start, size_ms))
     }
 
     /// The close time: a window is closed, and records for it are late, when its end is not after this time.
@@ -98,7 +104,12 @@ impl TimeWindows {
         }
         let advance = self.advance_ms;
         let fits = (1..=self.size_ms).contains(&advance);
-        (!fits).then(|| format!("windows of {} ms must advance by 1 ms to their size, not by {advance} ms", self.size_ms))
+        (!fits).then(|| {
+            format!(
+                "windows of {} ms must advance by 1 ms to their size, not by {advance} ms",
+                self.size_ms
+            )
+        })
     }
 }
 

@@ -1,6 +1,12 @@
 //! Topologies that Java's DSL made (`tests/golden/golden-formats.json`), written again with ours: node names, numbers,
 //! sub-topologies, topics and configs must be equal, byte for byte.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, missing_docs)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    missing_docs
+)]
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,81 +40,155 @@ const MISSING: [(&str, &str); 17] = [
     ("fk_join", "foreign-key join"),
     ("fk_join_named", "foreign-key join"),
     ("cogroup", "cogroup"),
-    ("pattern_source_dynamic_sink", "topics by pattern, which a streams group does not know"),
+    (
+        "pattern_source_dynamic_sink",
+        "topics by pattern, which a streams group does not know",
+    ),
 ];
 
 const PROGRAMS: [Program; 14] = [
     ("stateless_chain", |b| {
-        b.stream::<String, String>("in").filter(|_, _| true).map_values(|_, value| value.clone()).to("out");
+        b.stream::<String, String>("in")
+            .filter(|_, _| true)
+            .map_values(|_, value| value.clone())
+            .to("out");
     }),
     ("word_count", |b| {
-        let words = b.stream::<String, String>("in").flat_map_values(|_, line| vec![line.clone()]);
-        words.group_by(|_, word| word.clone()).count(Materialized::unnamed()).to_stream().to("out");
+        let words = b
+            .stream::<String, String>("in")
+            .flat_map_values(|_, line| vec![line.clone()]);
+        words
+            .group_by(|_, word| word.clone())
+            .count(Materialized::unnamed())
+            .to_stream()
+            .to("out");
     }),
     ("word_count_named", |b| {
-        let words = b.stream_with("in", Consumed::<String, String>::named("src")).flat_map_values(|_, line| vec![line.clone()]);
-        let grouped = words.named("split").group_by_with(|_, word| word.clone(), Grouped::named("by-word"));
-        grouped.count("counts").named("cnt").to_stream().named("ts").to_with("out", Produced::named("sink"));
+        let words = b
+            .stream_with("in", Consumed::<String, String>::named("src"))
+            .flat_map_values(|_, line| vec![line.clone()]);
+        let grouped = words
+            .named("split")
+            .group_by_with(|_, word| word.clone(), Grouped::named("by-word"));
+        grouped
+            .count("counts")
+            .named("cnt")
+            .to_stream()
+            .named("ts")
+            .to_with("out", Produced::named("sink"));
     }),
     ("count_materialized_without_name", |b| {
-        b.stream::<String, String>("in").group_by_key().count(Materialized::with(Utf8, Long)).to_stream().to("out");
+        b.stream::<String, String>("in")
+            .group_by_key()
+            .count(Materialized::with(Utf8, Long))
+            .to_stream()
+            .to("out");
     }),
     ("aggregate_after_map", |b| {
-        let mapped = b.stream::<String, String>("in").map(|key, value| (value.clone(), key.clone()));
-        mapped.group_by_key().reduce(|_, new, _| new.clone(), Materialized::unnamed()).to_stream().to("out");
+        let mapped = b
+            .stream::<String, String>("in")
+            .map(|key, value| (value.clone(), key.clone()));
+        mapped
+            .group_by_key()
+            .reduce(|_, new, _| new.clone(), Materialized::unnamed())
+            .to_stream()
+            .to("out");
     }),
     ("windowed_count", |b| {
         let windows = TimeWindows::of(60 * SECOND).grace(10 * SECOND);
-        b.stream::<String, String>("in").group_by_key().windowed_by(windows).count("win").to_stream().to("out");
+        b.stream::<String, String>("in")
+            .group_by_key()
+            .windowed_by(windows)
+            .count("win")
+            .to_stream()
+            .to("out");
     }),
     ("stream_table_join", |b| {
         let selected = b.stream::<String, String>("in").select_key(|_, value| value.clone());
-        selected.join_table(&b.table::<String, String>("tab"), |_, left, right| format!("{left}{right}")).to("out");
+        selected
+            .join_table(&b.table::<String, String>("tab"), |_, left, right| {
+                format!("{left}{right}")
+            })
+            .to("out");
     }),
     ("stream_global_table_join", |b| {
         let global = b.global_table::<String, String>("g");
         let first = b.stream::<String, String>("in");
-        first.left_join_global(&global, |_, value| value.clone(), |_, left, _| left.clone()).to("out");
+        first
+            .left_join_global(&global, |_, value| value.clone(), |_, left, _| left.clone())
+            .to("out");
         let second = b.stream::<String, String>("in2");
-        second.join_global(&global, |_, value| value.clone(), |_, left, right| format!("{left}{right}")).to("out2");
+        second
+            .join_global(
+                &global,
+                |_, value| value.clone(),
+                |_, left, right| format!("{left}{right}"),
+            )
+            .to("out2");
     }),
     ("table_ops_materialized", |b| {
         let filtered = b.table::<String, String>("a").filter_with(|_, _| true, "f");
         let mapped = filtered.map_values(|_, value| value.clone());
-        mapped.map_values_with(|_, value| value.clone(), Materialized::with(Utf8, Utf8)).to_stream().to("out");
+        mapped
+            .map_values_with(|_, value| value.clone(), Materialized::with(Utf8, Utf8))
+            .to_stream()
+            .to("out");
     }),
     ("merge_split_repartition", |b| {
         let split = b.stream::<String, String>("in").split().named("sp-");
         let x = split.branch("x", |_, _| true);
         split.branch(Branched::unnamed(), |_, _| false);
         let rest = split.default_branch("rest");
-        x.merge(&rest).repartition_with(Repartitioned::named("rp").partitions(5)).to("out");
+        x.merge(&rest)
+            .repartition_with(Repartitioned::named("rp").partitions(5))
+            .to("out");
     }),
     ("split_unnamed_repartition_unnamed", |b| {
         let split = b.stream::<String, String>("in").split();
         split.branch(Branched::unnamed(), |_, _| true);
         split.branch(Branched::unnamed(), |_, _| false);
-        split.default_branch(Branched::unnamed()).repartition().peek(|_, _| {}).to("out");
+        split
+            .default_branch(Branched::unnamed())
+            .repartition()
+            .peek(|_, _| {})
+            .to("out");
     }),
     ("merge_repartition_topics", |b| {
-        let mapped = b.stream::<String, String>("in").map(|key, value| (value.clone(), key.clone()));
+        let mapped = b
+            .stream::<String, String>("in")
+            .map(|key, value| (value.clone(), key.clone()));
         mapped.group_by_key().count("c").to_stream().for_each(|_, _| {});
-        mapped.group_by_key().reduce(|_, new, _| new.clone(), "r").to_stream().for_each(|_, _| {});
+        mapped
+            .group_by_key()
+            .reduce(|_, new, _| new.clone(), "r")
+            .to_stream()
+            .for_each(|_, _| {});
         mapped.to("out");
     }),
     ("reuse_ktable_source_topic", |b| {
-        b.table_with("tab", Consumed::<String, String>::default(), "t").to_stream().to("out");
+        b.table_with("tab", Consumed::<String, String>::default(), "t")
+            .to_stream()
+            .to("out");
     }),
     ("to_table_after_key_change", |b| {
-        let selected = b.stream::<String, Option<String>>("in").select_key(|key, _| key.clone());
-        selected.to_table(Materialized::<String, String>::unnamed()).to_stream().to("out");
+        let selected = b
+            .stream::<String, Option<String>>("in")
+            .select_key(|key, _| key.clone());
+        selected
+            .to_table(Materialized::<String, String>::unnamed())
+            .to_stream()
+            .to("out");
     }),
 ];
 
 struct Swallow;
 
 impl Processor<String, String, String, String> for Swallow {
-    fn process(&mut self, _: &mut ProcessorContext<'_, String, String>, _: Record<'_, String, String>) -> Result<(), BoxError> {
+    fn process(
+        &mut self,
+        _: &mut ProcessorContext<'_, String, String>,
+        _: Record<'_, String, String>,
+    ) -> Result<(), BoxError> {
         Ok(())
     }
 }
@@ -120,7 +200,9 @@ const MORE: [Program; 2] = [
     }),
     ("process_with_store", |b| {
         b.add_state_store(Stores::key_value::<String, String>("st"));
-        b.stream::<String, String>("in").process_with(|| Swallow, Connect::stores(["st"])).to("out");
+        b.stream::<String, String>("in")
+            .process_with(|| Swallow, Connect::stores(["st"]))
+            .to("out");
     }),
 ];
 
@@ -138,7 +220,9 @@ fn our_topologies_equal_javas() {
     let programs = programs();
     let mut compared = 0;
     for case in golden["topologies"].as_array().unwrap() {
-        let Some(program) = programs.get(text(case, "name")) else { continue };
+        let Some(program) = programs.get(text(case, "name")) else {
+            continue;
+        };
         let optimization = Optimization::parse(text(case, "topology.optimization")).unwrap();
         let builder = StreamsBuilder::new();
         program(&builder);
@@ -147,7 +231,12 @@ fn our_topologies_equal_javas() {
         let plan = topology.plan("app", &InternalTopicDefaults::default()).unwrap();
         let topics: Vec<Value> = plan.subtopologies.iter().map(topics_of).collect();
         assert_eq!(&Value::from(topics), &case["topics"], "{}", text(case, "name"));
-        assert_eq!(copartitions(&plan), as_sets(&case["copartition_groups"]), "{}", text(case, "name"));
+        assert_eq!(
+            copartitions(&plan),
+            as_sets(&case["copartition_groups"]),
+            "{}",
+            text(case, "name")
+        );
         compared += 1;
     }
     assert_eq!(compared, 18);
@@ -156,7 +245,12 @@ fn our_topologies_equal_javas() {
 #[test]
 fn every_golden_topology_is_compared_or_listed_as_missing() {
     let golden: Value = serde_json::from_str(GOLDEN).unwrap();
-    let names: BTreeSet<&str> = golden["topologies"].as_array().unwrap().iter().map(|case| text(case, "name")).collect();
+    let names: BTreeSet<&str> = golden["topologies"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|case| text(case, "name"))
+        .collect();
     let known: BTreeSet<&str> = programs().into_keys().chain(MISSING.map(|(name, _)| name)).collect();
     assert_eq!(known, names);
 }
@@ -164,8 +258,13 @@ fn every_golden_topology_is_compared_or_listed_as_missing() {
 /// A sub-topology's topics in the shape of the golden file.
 fn topics_of(plan: &SubtopologyPlan) -> Value {
     let configs = |topic: &InternalTopic| {
-        let own = topic.configs.iter().map(|(key, value)| (key.clone(), Value::from(value.clone())));
-        let count = topic.partitions.map(|count| ("#partitions".to_owned(), Value::from(count)));
+        let own = topic
+            .configs
+            .iter()
+            .map(|(key, value)| (key.clone(), Value::from(value.clone())));
+        let count = topic
+            .partitions
+            .map(|count| ("#partitions".to_owned(), Value::from(count)));
         own.chain(count).collect::<serde_json::Map<_, _>>()
     };
     let named = |topic: &InternalTopic| (topic.name.to_string(), Value::from(configs(topic)));
@@ -181,10 +280,20 @@ fn topics_of(plan: &SubtopologyPlan) -> Value {
 }
 
 fn copartitions(plan: &TopologyPlan) -> BTreeSet<BTreeSet<String>> {
-    plan.copartition_groups.iter().map(|group| group.iter().map(ToString::to_string).collect()).collect()
+    plan.copartition_groups
+        .iter()
+        .map(|group| group.iter().map(ToString::to_string).collect())
+        .collect()
 }
 
 fn as_sets(groups: &Value) -> BTreeSet<BTreeSet<String>> {
-    let names = |group: &Value| group.as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned()).collect();
+    let names = |group: &Value| {
+        group
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|name| name.as_str().unwrap().to_owned())
+            .collect()
+    };
     groups.as_array().unwrap().iter().map(names).collect()
 }

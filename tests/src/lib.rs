@@ -5,6 +5,8 @@
 //! ([`streams_testkit::KafkaOptions::own_broker`]).
 #![allow(clippy::panic)] // a harness fails its test
 
+pub mod cases;
+
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::path::PathBuf;
 use std::sync::OnceLock;

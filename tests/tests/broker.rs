@@ -1,5 +1,6 @@
 //! Tests that need a real broker. One module per subject, in `broker/`.
 #![allow(
+    clippy::disallowed_methods,
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -7,6 +8,8 @@
     missing_docs
 )]
 
+#[path = "broker/edge.rs"]
+mod edge;
 #[path = "broker/membership.rs"]
 mod membership;
 #[path = "broker/shared.rs"]

@@ -7,5 +7,7 @@
     missing_docs
 )]
 
+#[path = "offline/cases.rs"]
+mod cases;
 #[path = "offline/files.rs"]
 mod files;

@@ -88,7 +88,9 @@ impl AdminClient {
     /// A property that librdkafka does not know or accept.
     pub fn new(config: &[(String, String)]) -> Result<Self, ClientError> {
         let client = Client::new(Kind::Admin, config);
-        client.map(|client| AdminClient(Arc::new(client))).map_err(|e| ClientError::new("making an admin client", "", e))
+        client
+            .map(|client| AdminClient(Arc::new(client)))
+            .map_err(|e| ClientError::new("making an admin client", "", e))
     }
 
     /// Creates topics and waits until the controller has them; the answer has one result per topic.
@@ -113,7 +115,9 @@ impl AdminClient {
             })
             .collect();
         let created = native::create_topics(&self.0, &specs, native_ms(timeout_ms));
-        created.map(|results| per_item(CREATE_TOPICS, results)).map_err(|e| ClientError::new(CREATE_TOPICS, "", e))
+        created
+            .map(|results| per_item(CREATE_TOPICS, results))
+            .map_err(|e| ClientError::new(CREATE_TOPICS, "", e))
     }
 
     /// Deletes topics; the answer has one result per topic.
@@ -129,7 +133,9 @@ impl AdminClient {
             return Ok(Vec::new());
         }
         let deleted = native::delete_topics(&self.0, topics, native_ms(timeout_ms));
-        deleted.map(|results| per_item(DELETE_TOPICS, results)).map_err(|e| ClientError::new(DELETE_TOPICS, "", e))
+        deleted
+            .map(|results| per_item(DELETE_TOPICS, results))
+            .map_err(|e| ClientError::new(DELETE_TOPICS, "", e))
     }
 
     /// Partition counts and ids of topics, one result per topic; a missing topic is
@@ -149,17 +155,19 @@ impl AdminClient {
     ///
     /// # Errors
     /// That the topic is missing or may not be looked at, or that the request failed or timed out.
-    pub fn describe_configs(
-        &self,
-        topic: &str,
-        timeout_ms: u64,
-    ) -> Result<BTreeMap<String, TopicConfig>, ClientError> {
+    pub fn describe_configs(&self, topic: &str, timeout_ms: u64) -> Result<BTreeMap<String, TopicConfig>, ClientError> {
         let failed = |error| ClientError::new(DESCRIBE_CONFIGS, topic, error);
         let described = native::describe_topic_configs(&self.0, &[topic], native_ms(timeout_ms)).map_err(failed)?;
         let mut settings = BTreeMap::new();
         for (_, entries) in described {
             for entry in entries.map_err(failed)? {
-                settings.insert(entry.name, TopicConfig { value: entry.value, is_default: entry.is_default });
+                settings.insert(
+                    entry.name,
+                    TopicConfig {
+                        value: entry.value,
+                        is_default: entry.is_default,
+                    },
+                );
             }
         }
         Ok(settings)
@@ -180,7 +188,8 @@ impl AdminClient {
         let failed = |error| ClientError::new(DELETE_RECORDS, "", error);
         let mut list = PartitionList::with_capacity(before.len()).map_err(failed)?;
         for (partition, offset) in before {
-            list.add(&partition.topic, partition.partition, *offset, -1).map_err(failed)?;
+            list.add(&partition.topic, partition.partition, *offset, -1)
+                .map_err(failed)?;
         }
         let deleted = native::delete_records(&self.0, &list, native_ms(timeout_ms)).map_err(failed)?;
         let result = |entry: super::ffi::list::ListEntry| {
@@ -212,7 +221,9 @@ impl AdminClient {
     /// # Errors
     /// That the request failed or timed out.
     pub fn list_topics(&self, timeout_ms: u64) -> Result<Vec<(String, i32)>, ClientError> {
-        self.0.list_topics(native_ms(timeout_ms)).map_err(|error| ClientError::new("listing topics", "", error))
+        self.0
+            .list_topics(native_ms(timeout_ms))
+            .map_err(|error| ClientError::new("listing topics", "", error))
     }
 }
 
@@ -249,7 +260,14 @@ pub(super) fn list_offsets(
     if partitions.is_empty() {
         return Ok(Vec::new());
     }
-    let failed = |error| ClientError::new(LISTING, "", error);
+    let all = || {
+        partitions
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let failed = |error| ClientError::new(LISTING, all(), error);
     let spec = match which {
         OffsetSpec::Earliest => -2,
         OffsetSpec::Latest => -1,
@@ -257,18 +275,28 @@ pub(super) fn list_offsets(
     };
     let mut list = PartitionList::with_capacity(partitions.len()).map_err(failed)?;
     for partition in partitions {
-        list.add(&partition.topic, partition.partition, spec, -1).map_err(failed)?;
+        list.add(&partition.topic, partition.partition, spec, -1)
+            .map_err(failed)?;
     }
     let committed = isolation == Isolation::ReadCommitted;
     let mut listed = BTreeMap::new();
     for entry in native::list_offsets(client, &list, committed, native_ms(timeout_ms)).map_err(failed)? {
         let partition = TopicPartition::new(entry.topic, entry.partition);
         check(entry.code).map_err(|error| ClientError::new(LISTING, partition.to_string(), error))?;
-        listed.insert(partition, ListedOffset { offset: entry.offset, leader_epoch: entry.leader_epoch });
+        listed.insert(
+            partition,
+            ListedOffset {
+                offset: entry.offset,
+                leader_epoch: entry.leader_epoch,
+            },
+        );
     }
     let found = |partition: &TopicPartition| {
         let missing = || ClientError::invalid(LISTING, partition.to_string(), "the broker's answer leaves it out");
-        listed.get(partition).map(|offset| (partition.clone(), *offset)).ok_or_else(missing)
+        listed
+            .get(partition)
+            .map(|offset| (partition.clone(), *offset))
+            .ok_or_else(missing)
     };
     partitions.iter().map(found).collect()
 }

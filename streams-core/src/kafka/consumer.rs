@@ -13,7 +13,7 @@ use super::ffi::client::{Client, Kind};
 use super::ffi::consume::{MessageBuffer, MessageRef, SignalledQueue};
 use super::ffi::error::{NativeError, check, code, describe};
 use super::ffi::list::PartitionList;
-use super::ffi::signal::{Signal, Waker};
+use super::ffi::signal::{Signal, Waker, Woken};
 use crate::TopicPartition;
 use crate::fetch::{FetchError, Fetched, PartitionBatch, PartitionId};
 
@@ -85,7 +85,11 @@ impl BatchConsumer {
     /// A property that librdkafka does not know or accept.
     pub fn new(config: &[(String, String)]) -> Result<Self, ClientError> {
         const MAKING: &str = "making a consumer";
-        let group_id = config.iter().rev().find(|(name, _)| name == "group.id").map(|(_, value)| value.clone());
+        let group_id = config
+            .iter()
+            .rev()
+            .find(|(name, _)| name == "group.id")
+            .map(|(_, value)| value.clone());
         let group_id = group_id.ok_or_else(|| ClientError::invalid(MAKING, "", "group.id is not set"))?;
         let failed = |error| ClientError::new(MAKING, &group_id, error);
         let merged = defaults::merge(defaults::CONSUMER, config, defaults::CONSUMER_MANDATORY);
@@ -94,7 +98,15 @@ impl BatchConsumer {
         let waker = Arc::new(Waker::default());
         let events = SignalledQueue::of_consumer(&client, Signal::new(Arc::clone(&waker))).map_err(failed)?;
         let buffer = MessageBuffer::new(MAX_BATCH_RECORDS);
-        Ok(BatchConsumer { client, events, slots: Vec::new(), next: 0, waker, buffer, group_id })
+        Ok(BatchConsumer {
+            client,
+            events,
+            slots: Vec::new(),
+            next: 0,
+            waker,
+            buffer,
+            group_id,
+        })
     }
 
     /// Replaces the whole assignment. Everything fetched before is dropped, also for partitions that stay: they are
@@ -107,7 +119,9 @@ impl BatchConsumer {
         self.client.assign(None).map_err(|error| assign_error("", error))?;
         self.discard_slots(|_| true);
         let slots = self.new_slots(partitions)?;
-        self.client.assign(Some(&list)).map_err(|error| assign_error("", error))?;
+        self.client
+            .assign(Some(&list))
+            .map_err(|error| assign_error("", error))?;
         self.slots = slots;
         Ok(())
     }
@@ -128,11 +142,17 @@ impl BatchConsumer {
         };
         if let Some(twice) = partitions.iter().find(|new| known(new)) {
             let subject = format!("{}-{}", twice.topic, twice.partition);
-            return Err(ClientError::invalid(ASSIGNING, subject, "the partition or its id is assigned already"));
+            return Err(ClientError::invalid(
+                ASSIGNING,
+                subject,
+                "the partition or its id is assigned already",
+            ));
         }
         let list = start_list(partitions)?;
         let slots = self.new_slots(partitions)?;
-        self.client.incremental_assign(&list).map_err(|error| assign_error("", error))?;
+        self.client
+            .incremental_assign(&list)
+            .map_err(|error| assign_error("", error))?;
         self.slots.extend(slots);
         Ok(())
     }
@@ -143,12 +163,19 @@ impl BatchConsumer {
     /// librdkafka's refusal.
     pub fn incremental_unassign(&mut self, ids: &[PartitionId]) -> Result<(), ClientError> {
         let leaving = |slot: &Slot| ids.contains(&slot.partition.id);
-        let gone: Vec<_> = self.slots.iter().filter(|slot| leaving(slot)).map(|slot| slot.partition.clone()).collect();
+        let gone: Vec<_> = self
+            .slots
+            .iter()
+            .filter(|slot| leaving(slot))
+            .map(|slot| slot.partition.clone())
+            .collect();
         if gone.is_empty() {
             return Ok(());
         }
         let list = start_list(&gone)?;
-        self.client.incremental_unassign(&list).map_err(|error| assign_error("", error))?;
+        self.client
+            .incremental_unassign(&list)
+            .map_err(|error| assign_error("", error))?;
         self.discard_slots(leaving);
         Ok(())
     }
@@ -185,13 +212,18 @@ impl BatchConsumer {
             if out.len() > before || remaining_ms == 0 {
                 return match self.client.fatal_error() {
                     Some((code, message)) if out.len() == before => {
-                        let error = NativeError { fatal: true, ..NativeError::new(code, message) };
+                        let error = NativeError {
+                            fatal: true,
+                            ..NativeError::new(code, message)
+                        };
                         Err(ClientError::new("fetching", "", error))
                     }
                     _ => Ok(records),
                 };
             }
-            self.waker.wait(remaining_ms);
+            if self.waker.wait(remaining_ms) == Woken::ByInterrupt {
+                return Ok(records);
+            }
         }
     }
 
@@ -218,9 +250,12 @@ impl BatchConsumer {
         let failed = |error| ClientError::new(READING, format!("group {}", self.group_id), error);
         let mut list = PartitionList::with_capacity(partitions.len()).map_err(failed)?;
         for partition in partitions {
-            list.add(&partition.topic, partition.partition, -1, -1).map_err(failed)?;
+            list.add(&partition.topic, partition.partition, -1, -1)
+                .map_err(failed)?;
         }
-        self.client.committed(&mut list, native_ms(timeout_ms)).map_err(failed)?;
+        self.client
+            .committed(&mut list, native_ms(timeout_ms))
+            .map_err(failed)?;
         let mut offsets = Vec::with_capacity(partitions.len());
         for (partition, entry) in partitions.iter().zip(list.entries()) {
             let subject = || format!("group {}, partition {partition}", self.group_id);
@@ -272,7 +307,11 @@ impl BatchConsumer {
             let signal = Signal::new(Arc::clone(&self.waker));
             let queue = SignalledQueue::of_partition(&self.client, &partition.topic, partition.partition, signal)
                 .map_err(|error| assign_error(&partition.topic, error))?;
-            Ok(Slot { partition: partition.clone(), queue, paused: false })
+            Ok(Slot {
+                partition: partition.clone(),
+                queue,
+                paused: false,
+            })
         };
         partitions.iter().map(slot).collect()
     }
@@ -280,7 +319,9 @@ impl BatchConsumer {
     /// Lets go of slots whose partitions were just taken away. Their queued records are outdated now: reading the
     /// queue drops them, where otherwise they would stay in memory and count against the queue's limits.
     fn discard_slots(&mut self, leaving: impl Fn(&Slot) -> bool) {
-        let (gone, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut self.slots).into_iter().partition(|slot| leaving(slot));
+        let (gone, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut self.slots)
+            .into_iter()
+            .partition(|slot| leaving(slot));
         self.slots = kept;
         for slot in gone {
             while slot.queue.take(&mut self.buffer, MAX_BATCH_RECORDS).len() == MAX_BATCH_RECORDS {}
@@ -299,6 +340,20 @@ impl BatchConsumer {
         for message in messages.iter().filter(|message| message.code() != code::NO_ERROR) {
             out.push(Fetched::Error(fetch_error(None, &message)));
         }
+        drop(messages);
+        self.take_errors(None, out);
+    }
+
+    /// Hands out the errors that came up while a queue was read, as errors of that queue's partition.
+    fn take_errors(&self, partition: Option<(PartitionId, u64)>, out: &mut Vec<Fetched>) {
+        for error in self.client.take_errors() {
+            let kind = fetch_error_kind(error.code, -1);
+            out.push(Fetched::Error(FetchError {
+                partition,
+                kind,
+                message: error.message,
+            }));
+        }
     }
 
     /// Reads every partition that has something, each call beginning with the next one, so that none is starved.
@@ -308,12 +363,15 @@ impl BatchConsumer {
         let first = self.next;
         self.next = if first + 1 < count { first + 1 } else { 0 };
         for index in (first..count).chain(0..first.min(count)) {
-            let Some(slot) = self.slots.get(index).filter(|slot| !slot.paused) else { continue };
+            let Some(slot) = self.slots.get(index).filter(|slot| !slot.paused) else {
+                continue;
+            };
             if records >= max {
                 break;
             }
             if slot.queue.signal().take() {
                 records += slot.read(&mut self.buffer, max - records, out);
+                self.take_errors(Some((slot.partition.id, slot.partition.incarnation)), out);
             }
         }
         records
@@ -325,9 +383,9 @@ impl BatchConsumer {
 pub struct WakeHandle(Arc<Waker>);
 
 impl WakeHandle {
-    /// Lets the running, or else the next, `fetch` stop waiting and look again.
+    /// Lets the running `fetch`, or else the next one that would wait, return without waiting further.
     pub fn wake(&self) {
-        self.0.wake();
+        self.0.interrupt();
     }
 }
 
@@ -340,7 +398,10 @@ impl Slot {
             self.queue.signal().keep(); // there may be more
         }
         let (id, incarnation) = (self.partition.id, self.partition.incarnation);
-        let bytes = messages.iter().map(|message| length(message.key()) + length(message.value())).sum();
+        let bytes = messages
+            .iter()
+            .map(|message| length(message.key()) + length(message.value()))
+            .sum();
         let mut run = PartitionBatch::with_capacity(id, incarnation, messages.len(), bytes);
         let mut records = 0;
         for message in messages.iter() {
@@ -358,7 +419,11 @@ impl Slot {
                 code::NO_ERROR => {}
                 code::PARTITION_EOF => {
                     hand_out(&mut run, out);
-                    out.push(Fetched::Eof { partition: id, incarnation, offset: message.offset() });
+                    out.push(Fetched::Eof {
+                        partition: id,
+                        incarnation,
+                        offset: message.offset(),
+                    });
                 }
                 _ => {
                     hand_out(&mut run, out);
@@ -377,7 +442,14 @@ fn length(bytes: Option<&[u8]>) -> usize {
 
 fn append(run: &mut PartitionBatch, message: &MessageRef<'_>) -> bool {
     let (offset, timestamp_ms, leader_epoch) = (message.offset(), message.timestamp_ms(), message.leader_epoch());
-    run.push(offset, timestamp_ms, leader_epoch, message.key(), message.value(), message.headers())
+    run.push_named(
+        offset,
+        timestamp_ms,
+        leader_epoch,
+        message.key(),
+        message.value(),
+        message.headers(),
+    )
 }
 
 /// Moves the run's records to `out` and leaves an empty run.
@@ -390,7 +462,11 @@ fn hand_out(run: &mut PartitionBatch, out: &mut Vec<Fetched>) {
 
 fn fetch_error(partition: Option<(PartitionId, u64)>, message: &MessageRef<'_>) -> FetchError {
     let kind = fetch_error_kind(message.code(), message.offset());
-    FetchError { partition, kind, message: message.error_text() }
+    FetchError {
+        partition,
+        kind,
+        message: message.error_text(),
+    }
 }
 
 /// A record that does not fit into memory structures although Kafka let it through (2 GiB of headers).
@@ -420,7 +496,10 @@ fn start_list(partitions: &[AssignedPartition]) -> Result<PartitionList, ClientE
     for partition in partitions {
         let subject = format!("{}-{}", partition.topic, partition.partition);
         if partition.start_offset < 0 {
-            let message = format!("start offset {} is not an offset: resolve it first", partition.start_offset);
+            let message = format!(
+                "start offset {} is not an offset: resolve it first",
+                partition.start_offset
+            );
             return Err(ClientError::invalid(ASSIGNING, subject, message));
         }
         list.add(&partition.topic, partition.partition, partition.start_offset, -1)

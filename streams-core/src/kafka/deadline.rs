@@ -7,7 +7,10 @@ use std::time::{Duration, Instant};
 pub(crate) struct Deadline(Instant);
 
 impl Deadline {
-    #[allow(clippy::disallowed_methods, reason = "the shell bounds blocking calls by the monotonic clock")]
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the shell bounds blocking calls by the monotonic clock"
+    )]
     fn now() -> Instant {
         Instant::now()
     }
@@ -16,7 +19,10 @@ impl Deadline {
     pub(crate) fn after_ms(timeout_ms: u64) -> Self {
         let now = Self::now();
         // A timeout beyond what the clock can express is as good as a year.
-        Deadline(now.checked_add(Duration::from_millis(timeout_ms)).unwrap_or(now + Duration::from_secs(31_536_000)))
+        Deadline(
+            now.checked_add(Duration::from_millis(timeout_ms))
+                .unwrap_or(now + Duration::from_secs(31_536_000)),
+        )
     }
 
     /// Milliseconds left, rounded up so that a wait never ends early; 0 when passed.

@@ -46,7 +46,10 @@ pub(crate) fn merge(
     mandatory: &[(&str, &str)],
 ) -> Vec<(String, String)> {
     let owned = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
-        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        pairs
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect()
     };
     let mut merged = owned(defaults);
     merged.extend_from_slice(given);
@@ -60,9 +63,21 @@ mod tests {
 
     #[test]
     fn mandatory_settings_win_over_given_ones_and_these_over_defaults() {
-        let given = [("linger.ms".to_owned(), "7".to_owned()), ("auto.offset.reset".to_owned(), "latest".to_owned())];
+        let given = [
+            ("linger.ms".to_owned(), "7".to_owned()),
+            ("auto.offset.reset".to_owned(), "latest".to_owned()),
+        ];
         let merged = merge(PRODUCER, &given, CONSUMER_MANDATORY);
-        let last = |name: &str| merged.iter().rev().find(|(n, _)| n == name).map(|(_, value)| value.as_str());
-        assert_eq!((last("linger.ms"), last("auto.offset.reset")), (Some("7"), Some("error")));
+        let last = |name: &str| {
+            merged
+                .iter()
+                .rev()
+                .find(|(n, _)| n == name)
+                .map(|(_, value)| value.as_str())
+        };
+        assert_eq!(
+            (last("linger.ms"), last("auto.offset.reset")),
+            (Some("7"), Some("error"))
+        );
     }
 }

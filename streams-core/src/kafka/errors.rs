@@ -27,7 +27,8 @@ pub struct ClientError {
 pub enum ClientErrorKind {
     /// A client setting or an argument is wrong.
     Invalid,
-    /// No answer in time. Nothing is known, least of all that there is nothing: ask again.
+    /// No answer in time, or from a broker that just was not the right one (an election, a restart). Nothing is known,
+    /// least of all that there is nothing: ask again.
     TimedOut,
     /// A permission is missing; the text names it.
     Denied(&'static str),
@@ -49,12 +50,25 @@ impl ClientErrorKind {
     fn of(code: i32, operation: &'static str) -> Self {
         match code {
             code::INVALID_ARG => Self::Invalid,
-            code::TIMED_OUT | code::WAIT_COORD | code::TRANSPORT | code::UNSTABLE_OFFSET_COMMIT => Self::TimedOut,
+            code::TIMED_OUT
+            | code::WAIT_COORD
+            | code::TRANSPORT
+            | code::ALL_BROKERS_DOWN
+            | code::UNSTABLE_OFFSET_COMMIT
+            | code::LEADER_NOT_AVAILABLE
+            | code::NOT_LEADER
+            | code::REQUEST_TIMED_OUT
+            | code::NETWORK_EXCEPTION
+            | code::COORDINATOR_LOADING
+            | code::COORDINATOR_NOT_AVAILABLE
+            | code::NOT_COORDINATOR
+            | code::NOT_CONTROLLER => Self::TimedOut,
             code::TOPIC_AUTHORIZATION => Self::Denied(topic_permission(operation)),
             code::GROUP_AUTHORIZATION => Self::Denied("Read on the consumer group"),
             code::CLUSTER_AUTHORIZATION => Self::Denied("Create or Alter on the cluster"),
             code::TRANSACTIONAL_ID_AUTHORIZATION => Self::Denied("Write and Describe on the transactional id"),
-            code::UNKNOWN_TOPIC
+            code::NOENT
+            | code::UNKNOWN_TOPIC
             | code::UNKNOWN_PARTITION
             | code::UNKNOWN_TOPIC_OR_PART
             | code::UNKNOWN_TOPIC_ID => Self::UnknownTopic,
@@ -92,9 +106,20 @@ pub(crate) const DESCRIBE_CONFIGS: &str = "reading the settings of topic";
 
 impl ClientError {
     pub(crate) fn new(operation: &'static str, subject: impl Into<String>, error: NativeError) -> Self {
-        let kind = if error.fatal { ClientErrorKind::Fatal } else { ClientErrorKind::of(error.code, operation) };
+        let kind = if error.fatal {
+            ClientErrorKind::Fatal
+        } else {
+            ClientErrorKind::of(error.code, operation)
+        };
         let NativeError { code, message, .. } = error;
-        ClientError { operation, subject: subject.into(), kind, code, name: name(code), message }
+        ClientError {
+            operation,
+            subject: subject.into(),
+            kind,
+            code,
+            name: name(code),
+            message,
+        }
     }
 
     pub(crate) fn invalid(operation: &'static str, subject: impl Into<String>, message: impl Into<String>) -> Self {
@@ -145,14 +170,23 @@ impl TxnError {
             Some(fatal) if class == TxnErrorClass::Fatal => fatal,
             _ => (error.code, error.message),
         };
-        TxnError { call, code, name: name(code), message, class }
+        TxnError {
+            call,
+            code,
+            name: name(code),
+            message,
+            class,
+        }
     }
 
     /// Whether another producer has taken over this transactional id, or the coordinator ended the transaction because
     /// it took longer than `transaction.timeout.ms`: the two look the same.
     #[must_use]
     pub fn is_fenced(&self) -> bool {
-        matches!(self.code, code::FENCED | code::PRODUCER_FENCED | code::INVALID_PRODUCER_EPOCH)
+        matches!(
+            self.code,
+            code::FENCED | code::PRODUCER_FENCED | code::INVALID_PRODUCER_EPOCH
+        )
     }
 
     /// What this error forces us to do.
@@ -196,10 +230,9 @@ pub enum Reaction {
 /// The reaction to an error that made the transaction abortable.
 fn after_abort(code: i32) -> Reaction {
     match code {
-        code::ILLEGAL_GENERATION
-        | code::UNKNOWN_MEMBER_ID
-        | code::STALE_MEMBER_EPOCH
-        | code::FENCED_MEMBER_EPOCH => Reaction::AbortAndRejoin,
+        code::ILLEGAL_GENERATION | code::UNKNOWN_MEMBER_ID | code::STALE_MEMBER_EPOCH | code::FENCED_MEMBER_EPOCH => {
+            Reaction::AbortAndRejoin
+        }
         code::FENCED_INSTANCE_ID
         | code::TOPIC_AUTHORIZATION
         | code::GROUP_AUTHORIZATION
@@ -224,11 +257,9 @@ const UNKNOWN_SERVER_ERROR: i32 = -1;
 pub fn delivery_reaction(error_code: i32) -> Reaction {
     match error_code {
         code::NO_ERROR | code::PURGE_QUEUE | code::PURGE_INFLIGHT => Reaction::Ignore,
-        code::FENCED
-        | code::FATAL
-        | code::PRODUCER_FENCED
-        | code::INVALID_PRODUCER_EPOCH
-        | code::INVALID_TXN_STATE => Reaction::ReplaceProducer,
+        code::FENCED | code::FATAL | code::PRODUCER_FENCED | code::INVALID_PRODUCER_EPOCH | code::INVALID_TXN_STATE => {
+            Reaction::ReplaceProducer
+        }
         other => after_abort(other),
     }
 }
@@ -239,10 +270,9 @@ pub(crate) fn fetch_error_kind(error_code: i32, offset: i64) -> FetchErrorKind {
         code::OFFSET_OUT_OF_RANGE | code::AUTO_OFFSET_RESET | code::NO_OFFSET => FetchErrorKind::OutOfRange { offset },
         code::TOPIC_AUTHORIZATION => FetchErrorKind::TopicAuthorization,
         code::GROUP_AUTHORIZATION => FetchErrorKind::GroupAuthorization,
-        code::UNKNOWN_TOPIC
-        | code::UNKNOWN_PARTITION
-        | code::UNKNOWN_TOPIC_OR_PART
-        | code::UNKNOWN_TOPIC_ID => FetchErrorKind::UnknownTopic,
+        code::UNKNOWN_TOPIC | code::UNKNOWN_PARTITION | code::UNKNOWN_TOPIC_OR_PART | code::UNKNOWN_TOPIC_ID => {
+            FetchErrorKind::UnknownTopic
+        }
         code::AUTHENTICATION | code::SASL_AUTHENTICATION | code::SSL => FetchErrorKind::Authentication,
         code::TRANSPORT | code::ALL_BROKERS_DOWN | code::RESOLVE | code::TIMED_OUT => FetchErrorKind::Transport,
         code::FATAL | code::FENCED => FetchErrorKind::Fatal,
@@ -255,19 +285,47 @@ mod tests {
     use super::*;
 
     fn error(code: i32, fatal: bool, abortable: bool, retriable: bool) -> TxnError {
-        TxnError::new("call", NativeError { code, message: String::new(), fatal, retriable, abortable }, None)
+        TxnError::new(
+            "call",
+            NativeError {
+                code,
+                message: String::new(),
+                fatal,
+                retriable,
+                abortable,
+            },
+            None,
+        )
     }
 
     #[test]
     fn the_table_of_the_exactly_once_protocol() {
         for (error, reaction) in [
             (error(code::FENCED, true, false, false), Reaction::ReplaceProducer),
-            (error(code::INVALID_TXN_STATE, true, false, false), Reaction::ReplaceProducer),
-            (error(code::TRANSACTIONAL_ID_AUTHORIZATION, true, false, false), Reaction::Stop),
-            (error(code::UNKNOWN_MEMBER_ID, false, true, false), Reaction::AbortAndRejoin),
-            (error(code::ILLEGAL_GENERATION, false, true, false), Reaction::AbortAndRejoin),
-            (error(code::FENCED_INSTANCE_ID, false, true, false), Reaction::AbortAndStop),
-            (error(code::OFFSET_METADATA_TOO_LARGE, false, true, false), Reaction::AbortAndStop),
+            (
+                error(code::INVALID_TXN_STATE, true, false, false),
+                Reaction::ReplaceProducer,
+            ),
+            (
+                error(code::TRANSACTIONAL_ID_AUTHORIZATION, true, false, false),
+                Reaction::Stop,
+            ),
+            (
+                error(code::UNKNOWN_MEMBER_ID, false, true, false),
+                Reaction::AbortAndRejoin,
+            ),
+            (
+                error(code::ILLEGAL_GENERATION, false, true, false),
+                Reaction::AbortAndRejoin,
+            ),
+            (
+                error(code::FENCED_INSTANCE_ID, false, true, false),
+                Reaction::AbortAndStop,
+            ),
+            (
+                error(code::OFFSET_METADATA_TOO_LARGE, false, true, false),
+                Reaction::AbortAndStop,
+            ),
             (error(code::MSG_TIMED_OUT, false, true, false), Reaction::AbortAndRewind),
             (error(120, false, true, false), Reaction::AbortAndRewind),
             (error(code::TIMED_OUT, false, false, true), Reaction::Again),
@@ -283,7 +341,11 @@ mod tests {
     #[test]
     fn a_fatal_error_shows_the_code_that_caused_it() {
         let native = NativeError::new(code::FATAL, "Fatal error");
-        let error = TxnError::new("begin_transaction", native, Some((code::FENCED, "fenced by a newer one".into())));
+        let error = TxnError::new(
+            "begin_transaction",
+            native,
+            Some((code::FENCED, "fenced by a newer one".into())),
+        );
         assert!(error.is_fenced() && error.class == TxnErrorClass::Fatal, "{error}");
     }
 
@@ -291,6 +353,9 @@ mod tests {
     fn a_missing_permission_is_named() {
         let denied = NativeError::new(code::TOPIC_AUTHORIZATION, "Topic authorization failed");
         let text = ClientError::new(CREATE_TOPICS, "app-sums-changelog", denied).to_string();
-        assert!(text.contains("app-sums-changelog") && text.ends_with("grant Create on the topic (or on the cluster)"), "{text}");
+        assert!(
+            text.contains("app-sums-changelog") && text.ends_with("grant Create on the topic (or on the cluster)"),
+            "{text}"
+        );
     }
 }

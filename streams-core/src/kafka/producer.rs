@@ -94,6 +94,7 @@ pub struct TransactionalProducer {
     topics: HashMap<Arc<str>, Topic>,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
+    events: Arc<EventQueue>,
     epoch: AtomicU32,
     transactional: bool,
     send_wait_ms: u64,
@@ -114,7 +115,9 @@ impl Shared {
 
     /// Waits until reports came in, at most `timeout_ms`.
     fn wait_progress(&self, timeout_ms: u64) {
-        let guard = self.progress.wait_timeout(self.tally(), Duration::from_millis(timeout_ms));
+        let guard = self
+            .progress
+            .wait_timeout(self.tally(), Duration::from_millis(timeout_ms));
         drop(guard.unwrap_or_else(PoisonError::into_inner));
     }
 }
@@ -129,15 +132,17 @@ impl TransactionalProducer {
         let failed = |error| TxnError::new(MAKING, error, None);
         let merged = defaults::merge(defaults::PRODUCER, config, defaults::PRODUCER_MANDATORY);
         let client = Arc::new(Client::new(Kind::Producer, &merged).map_err(failed)?);
-        let queue = EventQueue::of_producer(&client).map_err(failed)?;
+        let events = Arc::new(EventQueue::of_producer(&client).map_err(failed)?);
         let shared = Arc::new(Shared::default());
-        let for_thread = Arc::clone(&shared);
-        let thread = thread::Builder::new().name("kafka-events".to_owned()).spawn(move || serve(&queue, &for_thread));
+        let for_thread = (Arc::clone(&events), Arc::clone(&shared));
+        let thread = thread::Builder::new().name("kafka-events".to_owned());
+        let thread = thread.spawn(move || serve(&for_thread.0, &for_thread.1));
         let thread = thread.map_err(|error| failed(NativeError::new(code::FAIL, error.to_string())))?;
         Ok(TransactionalProducer {
             topics: HashMap::new(),
             shared,
             thread: Some(thread),
+            events,
             epoch: AtomicU32::new(0),
             transactional: config.iter().any(|(name, _)| name == "transactional.id"),
             send_wait_ms: DEFAULT_SEND_WAIT_MS,
@@ -158,7 +163,9 @@ impl TransactionalProducer {
     /// # Errors
     /// `Retriable` when the time was not enough (call it again), else what the broker refused.
     pub fn init_transactions(&self, timeout_ms: u64) -> Result<(), TxnError> {
-        self.in_slices("init_transactions", timeout_ms, |slice_ms| self.client.init_transactions(slice_ms))
+        self.in_slices("init_transactions", timeout_ms, |slice_ms| {
+            self.client.init_transactions(slice_ms)
+        })
     }
 
     /// Begins a transaction (where there is a transactional id) and a new epoch of reports, whose number it returns.
@@ -167,7 +174,9 @@ impl TransactionalProducer {
     /// That the producer can't: not initialized, another transaction open, fatal.
     pub fn begin(&self) -> Result<u32, TxnError> {
         if self.transactional {
-            self.client.begin_transaction().map_err(|error| self.failed("begin_transaction", error))?;
+            self.client
+                .begin_transaction()
+                .map_err(|error| self.failed("begin_transaction", error))?;
         }
         Ok(self.epoch.fetch_add(1, Ordering::Relaxed) + 1)
     }
@@ -202,7 +211,10 @@ impl TransactionalProducer {
             let index = record.topic as usize;
             let taken = match topics.get(index).copied().flatten() {
                 Some(topic) => self.produce(topic, &record, epoch),
-                None => Err(NativeError::new(code::UNKNOWN_TOPIC, "the outbox has no topic with this index")),
+                None => Err(NativeError::new(
+                    code::UNKNOWN_TOPIC,
+                    "the outbox has no topic with this index",
+                )),
             };
             taken.map_err(|error| {
                 let topic = names.get(index).map(ToString::to_string).unwrap_or_default();
@@ -221,7 +233,10 @@ impl TransactionalProducer {
     pub fn flush(&self, timeout_ms: u64) -> Result<(), TxnError> {
         self.in_slices("flush", timeout_ms, |slice_ms| {
             let flushed = self.client.flush(slice_ms);
-            flushed.map_err(|error| NativeError { retriable: error.code == code::TIMED_OUT, ..error })
+            flushed.map_err(|error| NativeError {
+                retriable: error.code == code::TIMED_OUT,
+                ..error
+            })
         })
     }
 
@@ -247,15 +262,29 @@ impl TransactionalProducer {
         let failed = |error| self.failed(SENDING, error);
         let mut list = PartitionList::with_capacity(offsets.len()).map_err(failed)?;
         for commit in offsets {
-            let OffsetCommit { topic, partition, offset, leader_epoch, metadata } = commit;
-            list.add_commit(&self.client, topic, *partition, *offset, *leader_epoch, metadata).map_err(failed)?;
+            let OffsetCommit {
+                topic,
+                partition,
+                offset,
+                leader_epoch,
+                metadata,
+            } = commit;
+            list.add_commit(&self.client, topic, *partition, *offset, *leader_epoch, metadata)
+                .map_err(failed)?;
         }
-        let GroupIdentity { group_id, member_id, member_epoch, instance_id } = group;
-        let group =
-            GroupMetadata::new(group_id, *member_epoch, member_id, instance_id.as_deref()).map_err(failed)?;
+        let GroupIdentity {
+            group_id,
+            member_id,
+            member_epoch,
+            instance_id,
+        } = group;
+        let group = GroupMetadata::new(group_id, *member_epoch, member_id, instance_id.as_deref()).map_err(failed)?;
         let deadline = Deadline::after_ms(timeout_ms);
         // Not in slices: a call that ran into its timeout leaves its request behind, so each gets all the time left.
-        self.until(SENDING, deadline, || self.client.send_offsets(&list, &group, native_ms(deadline.remaining_ms())))
+        self.until(SENDING, deadline, || {
+            self.client
+                .send_offsets(&list, &group, native_ms(deadline.remaining_ms()))
+        })
     }
 
     /// Commits the transaction. Records still on their way are waited for first.
@@ -264,7 +293,9 @@ impl TransactionalProducer {
     /// `Retriable` when the time was not enough: the commit goes on in the background, only this call may be made again
     /// and the outcome is unknown until it returns. Otherwise see [`TxnError::reaction`].
     pub fn commit(&self, timeout_ms: u64) -> Result<(), TxnError> {
-        self.in_slices("commit_transaction", timeout_ms, |slice_ms| self.client.commit_transaction(slice_ms))
+        self.in_slices("commit_transaction", timeout_ms, |slice_ms| {
+            self.client.commit_transaction(slice_ms)
+        })
     }
 
     /// Aborts the transaction: gives up what is still queued, and forgets the epoch's reports, also those that come
@@ -277,14 +308,19 @@ impl TransactionalProducer {
         if !self.transactional {
             return Ok(());
         }
-        self.in_slices("abort_transaction", timeout_ms, |slice_ms| self.client.abort_transaction(slice_ms))
+        self.in_slices("abort_transaction", timeout_ms, |slice_ms| {
+            self.client.abort_transaction(slice_ms)
+        })
     }
 
     /// The error that made this producer unusable, if there is one.
     #[must_use]
     pub fn fatal_error(&self) -> Option<TxnError> {
         let fatal = self.client.fatal_error()?;
-        let error = NativeError { fatal: true, ..NativeError::new(fatal.0, fatal.1.clone()) };
+        let error = NativeError {
+            fatal: true,
+            ..NativeError::new(fatal.0, fatal.1.clone())
+        };
         Some(TxnError::new("producing", error, Some(fatal)))
     }
 
@@ -313,7 +349,10 @@ impl TransactionalProducer {
 
     fn produce(&self, topic: &Topic, record: &OutRecord<'_>, epoch: u32) -> Result<(), NativeError> {
         if record.slot > MAX_SLOT {
-            return Err(NativeError::new(code::INVALID_ARG, format!("slot {} is above {MAX_SLOT}", record.slot)));
+            return Err(NativeError::new(
+                code::INVALID_ARG,
+                format!("slot {} is above {MAX_SLOT}", record.slot),
+            ));
         }
         let opaque = pack(epoch, record.slot);
         match topic.produce(record, opaque) {
@@ -331,8 +370,12 @@ impl TransactionalProducer {
                 Err(error) if error.code == code::QUEUE_FULL && !deadline.has_passed() => {}
                 Err(error) if error.code == code::QUEUE_FULL => {
                     let waited_ms = self.send_wait_ms;
-                    let message = format!("the producer's queue stayed full for {waited_ms} ms: is the broker reachable?");
-                    return Err(NativeError { retriable: true, ..NativeError::new(code::QUEUE_FULL, message) });
+                    let message =
+                        format!("the producer's queue stayed full for {waited_ms} ms: is the broker reachable?");
+                    return Err(NativeError {
+                        retriable: true,
+                        ..NativeError::new(code::QUEUE_FULL, message)
+                    });
                 }
                 taken => return taken,
             }
@@ -340,8 +383,18 @@ impl TransactionalProducer {
     }
 
     fn send_error(&self, index: usize, topic: String, partition: i32, error: NativeError) -> SendError {
-        let TxnError { code, message, class, .. } = self.failed("produce", error);
-        SendError { index, topic, partition, code, name: name(code), message, class }
+        let TxnError {
+            code, message, class, ..
+        } = self.failed("produce", error);
+        SendError {
+            index,
+            topic,
+            partition,
+            code,
+            name: name(code),
+            message,
+            class,
+        }
     }
 
     fn in_slices(
@@ -386,8 +439,9 @@ impl Drop for TransactionalProducer {
             tracing::debug!(code = error.code, "purging a producer that is closed failed");
         }
         self.shared.stop.store(true, Ordering::Release);
+        self.events.interrupt();
         if let Some(thread) = self.thread.take() {
-            // It ends within one event wait; a panic there was logged by its own hook.
+            // It ends within one event wait at the latest; a panic there was reported by its own hook.
             let _ = thread.join();
         }
         self.topics.clear();
@@ -397,7 +451,9 @@ impl Drop for TransactionalProducer {
 /// The event thread: counts delivery reports, and serves callbacks on the way.
 fn serve(queue: &EventQueue, shared: &Shared) {
     while !shared.stop.load(Ordering::Acquire) {
-        let Some(mut event) = queue.poll(EVENT_WAIT_MS) else { continue };
+        let Some(mut event) = queue.poll(EVENT_WAIT_MS) else {
+            continue;
+        };
         let mut tally = shared.tally();
         event.for_each(|delivery| tally.count(delivery));
         drop(tally);

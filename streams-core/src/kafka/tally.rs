@@ -66,7 +66,10 @@ impl Reports {
 
     /// All slots with an acknowledged offset, in ascending order.
     pub fn slots(&self) -> impl Iterator<Item = (u32, i64)> {
-        (0u32..).zip(&self.highest).filter(|(_, offset)| **offset >= 0).map(|(slot, offset)| (slot, *offset))
+        (0u32..)
+            .zip(&self.highest)
+            .filter(|(_, offset)| **offset >= 0)
+            .map(|(slot, offset)| (slot, *offset))
     }
 
     fn count(&mut self, slot: u32, delivery: &Delivery<'_>) {
@@ -177,7 +180,10 @@ mod tests {
         }
         assert_eq!(reports.acked, 6);
         assert_eq!(reports.slots().collect::<Vec<_>>(), [(2, 12), (5, 0)]);
-        assert_eq!((reports.highest(0), reports.highest(3), reports.highest(77)), (None, None, None));
+        assert_eq!(
+            (reports.highest(0), reports.highest(3), reports.highest(77)),
+            (None, None, None)
+        );
     }
 
     #[test]

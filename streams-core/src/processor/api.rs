@@ -30,13 +30,22 @@ pub trait Processor<KIn, VIn, KOut, VOut>: 'static {
     ///
     /// # Errors
     /// An error, as a panic, goes to the processing handler.
-    fn process(&mut self, cx: &mut ProcessorContext<'_, KOut, VOut>, record: Record<'_, KIn, VIn>) -> Result<(), BoxError>;
+    fn process(
+        &mut self,
+        cx: &mut ProcessorContext<'_, KOut, VOut>,
+        record: Record<'_, KIn, VIn>,
+    ) -> Result<(), BoxError>;
 
     /// Runs when a schedule made by this processor is due; `timestamp_ms` is stream time or wall clock.
     ///
     /// # Errors
     /// An error, as a panic, goes to the processing handler.
-    fn punctuate(&mut self, _cx: &mut ProcessorContext<'_, KOut, VOut>, _id: PunctuatorId, _timestamp_ms: i64) -> Result<(), BoxError> {
+    fn punctuate(
+        &mut self,
+        _cx: &mut ProcessorContext<'_, KOut, VOut>,
+        _id: PunctuatorId,
+        _timestamp_ms: i64,
+    ) -> Result<(), BoxError> {
         Ok(())
     }
 
@@ -108,17 +117,27 @@ impl<KOut, VOut> ProcessorContext<'_, KOut, VOut> {
     pub fn store<S: 'static>(&self, name: &str) -> Result<Rc<S>, TopologyError> {
         let node = self.node.name.to_string();
         if !self.node.store_names.iter().any(|connected| &**connected == name) {
-            return Err(TopologyError::StoreNotConnected { node, store: name.to_owned() });
+            return Err(TopologyError::StoreNotConnected {
+                node,
+                store: name.to_owned(),
+            });
         }
         let wanted = std::any::type_name::<S>();
-        self.node.stores.get(name).ok_or(TopologyError::StoreType { node, store: name.to_owned(), wanted })
+        self.node.stores.get(name).ok_or(TopologyError::StoreType {
+            node,
+            store: name.to_owned(),
+            wanted,
+        })
     }
 
     /// A key-value store; values carry the event time of their last update.
     ///
     /// # Errors
     /// As [`store`](Self::store).
-    pub fn key_value_store<K: 'static, V: 'static>(&self, name: &str) -> Result<Rc<KeyValueStore<K, V>>, TopologyError> {
+    pub fn key_value_store<K: 'static, V: 'static>(
+        &self,
+        name: &str,
+    ) -> Result<Rc<KeyValueStore<K, V>>, TopologyError> {
         self.store(name)
     }
 
@@ -134,10 +153,11 @@ impl<KOut, VOut> ProcessorContext<'_, KOut, VOut> {
     pub fn schedule_every(&mut self, interval: Duration, kind: PunctuationType) -> PunctuatorId {
         let me = self.me.clone();
         let interval_ms = i64::try_from(interval.as_millis()).unwrap_or(i64::MAX);
-        self.cx.schedule(kind, interval_ms, move |cx, id, timestamp_ms| match me.upgrade() {
-            Some(node) => node.punctuate(cx, id, timestamp_ms),
-            None => Ok(()),
-        })
+        self.cx
+            .schedule(kind, interval_ms, move |cx, id, timestamp_ms| match me.upgrade() {
+                Some(node) => node.punctuate(cx, id, timestamp_ms),
+                None => Ok(()),
+            })
     }
 
     /// The task. Java: `taskId`.
@@ -164,16 +184,30 @@ impl<P, KOut: 'static, VOut: 'static> ProcessorNode<P, KOut, VOut> {
     ///
     /// # Errors
     /// When the children take other types.
-    pub fn build<KIn: 'static, VIn: 'static>(builder: &mut NodeBuilder<'_>, processor: P) -> Result<AnyNode, TopologyError>
+    pub fn build<KIn: 'static, VIn: 'static>(
+        builder: &mut NodeBuilder<'_>,
+        processor: P,
+    ) -> Result<AnyNode, TopologyError>
     where
         P: Processor<KIn, VIn, KOut, VOut>,
     {
         let children = builder.children::<KOut, VOut>()?;
-        let parts = NodeParts { name: builder.name(), store_names: builder.store_names().to_vec(), stores: builder.stores() };
-        let node = Rc::new_cyclic(|me: &std::rc::Weak<TypedProcessor<P, KIn, VIn, KOut, VOut>>| TypedProcessor {
-            node: ProcessorNode { processor: RefCell::new(processor), children, parts, me: me.clone() },
-            types: std::marker::PhantomData,
-        });
+        let parts = NodeParts {
+            name: builder.name(),
+            store_names: builder.store_names().to_vec(),
+            stores: builder.stores(),
+        };
+        let node = Rc::new_cyclic(
+            |me: &std::rc::Weak<TypedProcessor<P, KIn, VIn, KOut, VOut>>| TypedProcessor {
+                node: ProcessorNode {
+                    processor: RefCell::new(processor),
+                    children,
+                    parts,
+                    me: me.clone(),
+                },
+                types: std::marker::PhantomData,
+            },
+        );
         let (init, close) = (Rc::clone(&node), Rc::clone(&node));
         builder.on_init(move |cx| init.init(cx));
         builder.on_close(move |_| close.node.processor.borrow_mut().close());
@@ -181,10 +215,20 @@ impl<P, KOut: 'static, VOut: 'static> ProcessorNode<P, KOut, VOut> {
     }
 
     /// Calls the processor with a context; a failed child's error wins over whatever the processor made of it.
-    fn call(&self, cx: &mut TaskContext, code: impl FnOnce(&mut P, &mut ProcessorContext<'_, KOut, VOut>) -> Result<(), BoxError>) -> ProcessResult {
+    fn call(
+        &self,
+        cx: &mut TaskContext,
+        code: impl FnOnce(&mut P, &mut ProcessorContext<'_, KOut, VOut>) -> Result<(), BoxError>,
+    ) -> ProcessResult {
         let mut failure = None;
         let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            let mut context = ProcessorContext { cx, children: &self.children, node: &self.parts, me: &self.me, failure: None };
+            let mut context = ProcessorContext {
+                cx,
+                children: &self.children,
+                node: &self.parts,
+                me: &self.me,
+                failure: None,
+            };
             let result = code(&mut self.processor.borrow_mut(), &mut context);
             failure = context.failure.take();
             result
@@ -215,7 +259,12 @@ where
         self.node.call(cx, |processor, context| {
             result = processor.init(context).map_err(|error| {
                 let (place, message) = ("its init".to_owned(), error.to_string());
-                Box::new(Error::Processing { node, task, place, message })
+                Box::new(Error::Processing {
+                    node,
+                    task,
+                    place,
+                    message,
+                })
             });
             Ok(())
         })?;
@@ -223,12 +272,14 @@ where
     }
 }
 
-impl<P, KIn: 'static, VIn: 'static, KOut: 'static, VOut: 'static> Downstream<KIn, VIn> for TypedProcessor<P, KIn, VIn, KOut, VOut>
+impl<P, KIn: 'static, VIn: 'static, KOut: 'static, VOut: 'static> Downstream<KIn, VIn>
+    for TypedProcessor<P, KIn, VIn, KOut, VOut>
 where
     P: Processor<KIn, VIn, KOut, VOut>,
 {
     fn process(&self, cx: &mut TaskContext, record: Record<'_, KIn, VIn>) -> ProcessResult {
-        self.node.call(cx, |processor, context| processor.process(context, record))
+        self.node
+            .call(cx, |processor, context| processor.process(context, record))
     }
 }
 
@@ -237,6 +288,7 @@ where
     P: Processor<KIn, VIn, KOut, VOut>,
 {
     fn punctuate(&self, cx: &mut TaskContext, id: PunctuatorId, timestamp_ms: i64) -> ProcessResult {
-        self.node.call(cx, |processor, context| processor.punctuate(context, id, timestamp_ms))
+        self.node
+            .call(cx, |processor, context| processor.punctuate(context, id, timestamp_ms))
     }
 }

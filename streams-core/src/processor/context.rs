@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use streams_state::TaskState;
 
-use super::{ErrorContext, ErrorHandlers, PunctuationQueue, PunctuationType, PunctuatorId, TaskCounters};
 use super::punctuation::Callback;
+use super::{ErrorContext, ErrorHandlers, PunctuationQueue, PunctuationType, PunctuatorId, TaskCounters};
 use crate::error::{Error, ProcessResult};
 use crate::fetch::PartitionBatch;
 use crate::murmur2::partition_for_key;
@@ -33,14 +33,31 @@ pub struct RecordContext {
 }
 
 impl RecordContext {
-    pub(crate) fn of_record(tp: &TopicPartition, batch: &Rc<PartitionBatch>, index: usize, offset: i64, timestamp_ms: i64, headers: Headers) -> Self {
+    pub(crate) fn of_record(
+        tp: &TopicPartition,
+        batch: &Rc<PartitionBatch>,
+        index: usize,
+        offset: i64,
+        timestamp_ms: i64,
+        headers: Headers,
+    ) -> Self {
         let raw = Some((Rc::clone(batch), index));
-        RecordContext { topic: Arc::clone(&tp.topic), partition: tp.partition, offset, timestamp_ms, headers, raw }
+        RecordContext {
+            topic: Arc::clone(&tp.topic),
+            partition: tp.partition,
+            offset,
+            timestamp_ms,
+            headers,
+            raw,
+        }
     }
 
     /// The same place without the record's bytes, for entries that live on in a cache.
     pub(crate) fn without_raw(&self) -> Self {
-        RecordContext { raw: None, ..self.clone() }
+        RecordContext {
+            raw: None,
+            ..self.clone()
+        }
     }
 
     /// Becomes the place of a newer record with these times and headers. The topic is mostly the same one, and then its
@@ -59,7 +76,14 @@ impl RecordContext {
 
     pub(crate) fn of_punctuation(timestamp_ms: i64) -> Self {
         let headers = Headers::default();
-        RecordContext { topic: Arc::from(""), partition: -1, offset: -1, timestamp_ms, headers, raw: None }
+        RecordContext {
+            topic: Arc::from(""),
+            partition: -1,
+            offset: -1,
+            timestamp_ms,
+            headers,
+            raw: None,
+        }
     }
 }
 
@@ -96,7 +120,14 @@ pub struct TaskContext {
 }
 
 impl TaskContext {
-    pub(crate) fn new(task: TaskId, handlers: Arc<ErrorHandlers>, topics: Arc<Topics>, globals: Arc<GlobalStores>, state: TaskState, now_ms: i64) -> Self {
+    pub(crate) fn new(
+        task: TaskId,
+        handlers: Arc<ErrorHandlers>,
+        topics: Arc<Topics>,
+        globals: Arc<GlobalStores>,
+        state: TaskState,
+        now_ms: i64,
+    ) -> Self {
         TaskContext {
             task,
             handlers,
@@ -171,7 +202,10 @@ impl TaskContext {
             return OperatorTime(index);
         }
         let time_ms = self.committed_times.get(key).copied().unwrap_or(-1);
-        self.clocks.push(OperatorClock { key: key.into(), time_ms });
+        self.clocks.push(OperatorClock {
+            key: key.into(),
+            time_ms,
+        });
         OperatorTime(self.clocks.len() - 1)
     }
 
@@ -196,13 +230,21 @@ impl TaskContext {
 
     /// All operator clocks that have seen a record, for the commit.
     pub(crate) fn operator_times(&self) -> impl Iterator<Item = (&str, i64)> {
-        self.clocks.iter().filter(|clock| clock.time_ms >= 0).map(|clock| (&*clock.key, clock.time_ms))
+        self.clocks
+            .iter()
+            .filter(|clock| clock.time_ms >= 0)
+            .map(|clock| (&*clock.key, clock.time_ms))
     }
 
     // ---- punctuation
 
     /// Schedules `callback` every `interval_ms`; it runs between records and may forward and write.
-    pub fn schedule(&mut self, kind: PunctuationType, interval_ms: i64, callback: impl Fn(&mut TaskContext, PunctuatorId, i64) -> ProcessResult + 'static) -> PunctuatorId {
+    pub fn schedule(
+        &mut self,
+        kind: PunctuationType,
+        interval_ms: i64,
+        callback: impl Fn(&mut TaskContext, PunctuatorId, i64) -> ProcessResult + 'static,
+    ) -> PunctuatorId {
         let callback: Callback = Rc::new(callback);
         self.punctuations.add(kind, interval_ms, self.now_ms, callback)
     }
@@ -218,7 +260,14 @@ impl TaskContext {
     ///
     /// # Errors
     /// When the record is larger than Kafka can carry.
-    pub fn emit<'h>(&mut self, topic: &str, timestamp_ms: i64, key: Option<&[u8]>, value: Option<&[u8]>, headers: impl IntoIterator<Item = (&'h str, Option<&'h [u8]>)>) -> ProcessResult {
+    pub fn emit<'h>(
+        &mut self,
+        topic: &str,
+        timestamp_ms: i64,
+        key: Option<&[u8]>,
+        value: Option<&[u8]>,
+        headers: impl IntoIterator<Item = (&'h str, Option<&'h [u8]>)>,
+    ) -> ProcessResult {
         let partition = match (key, self.topics.partitions(topic)) {
             (Some(key), Some(count)) => partition_for_key(key, count),
             _ => ANY_PARTITION,
@@ -230,7 +279,15 @@ impl TaskContext {
     ///
     /// # Errors
     /// When the record is larger than Kafka can carry.
-    pub fn emit_to<'h>(&mut self, topic: &str, partition: i32, timestamp_ms: i64, key: Option<&[u8]>, value: Option<&[u8]>, headers: impl IntoIterator<Item = (&'h str, Option<&'h [u8]>)>) -> ProcessResult {
+    pub fn emit_to<'h>(
+        &mut self,
+        topic: &str,
+        partition: i32,
+        timestamp_ms: i64,
+        key: Option<&[u8]>,
+        value: Option<&[u8]>,
+        headers: impl IntoIterator<Item = (&'h str, Option<&'h [u8]>)>,
+    ) -> ProcessResult {
         let output = self.output_topic(topic);
         self.emit_on(output, partition, timestamp_ms, key, value, headers)
     }
@@ -245,18 +302,46 @@ impl TaskContext {
     /// # Errors
     /// When the record is larger than Kafka can carry.
     #[inline]
-    pub fn emit_on<'h>(&mut self, topic: OutputTopic, partition: i32, timestamp_ms: i64, key: Option<&[u8]>, value: Option<&[u8]>, headers: impl IntoIterator<Item = (&'h str, Option<&'h [u8]>)>) -> ProcessResult {
+    pub fn emit_on<'h>(
+        &mut self,
+        topic: OutputTopic,
+        partition: i32,
+        timestamp_ms: i64,
+        key: Option<&[u8]>,
+        value: Option<&[u8]>,
+        headers: impl IntoIterator<Item = (&'h str, Option<&'h [u8]>)>,
+    ) -> ProcessResult {
         self.push(topic.0, partition, timestamp_ms, key, value, headers, 0)?;
         self.counters.produced_records += 1;
         Ok(())
     }
 
     #[allow(clippy::too_many_arguments, reason = "a record has this many parts")]
-    pub(crate) fn push<'h>(&mut self, topic: u32, partition: i32, timestamp_ms: i64, key: Option<&[u8]>, value: Option<&[u8]>, headers: impl IntoIterator<Item = (&'h str, Option<&'h [u8]>)>, slot: u32) -> ProcessResult {
-        self.outbox.push(topic, partition, timestamp_ms, key, value, headers, slot).map_err(|error| {
-            let topic = self.outbox.topic_names().get(topic as usize).cloned().unwrap_or_else(|| Arc::from(""));
-            Box::new(Error::Produce { topic_partition: TopicPartition { topic, partition }, code: "MSG_SIZE_TOO_LARGE".to_owned(), message: error.to_string() })
-        })
+    pub(crate) fn push<'h>(
+        &mut self,
+        topic: u32,
+        partition: i32,
+        timestamp_ms: i64,
+        key: Option<&[u8]>,
+        value: Option<&[u8]>,
+        headers: impl IntoIterator<Item = (&'h str, Option<&'h [u8]>)>,
+        slot: u32,
+    ) -> ProcessResult {
+        self.outbox
+            .push(topic, partition, timestamp_ms, key, value, headers, slot)
+            .map_err(|error| {
+                let topic = self
+                    .outbox
+                    .topic_names()
+                    .get(topic as usize)
+                    .cloned()
+                    .unwrap_or_else(|| Arc::from(""));
+                Box::new(Error::Produce {
+                    topic_partition: TopicPartition { topic, partition },
+                    code: "MSG_SIZE_TOO_LARGE".to_owned(),
+                    message: error.to_string(),
+                })
+            })
     }
 
     /// The partition count of a topic, where it is known.
@@ -308,6 +393,9 @@ impl TaskContext {
         if self.current.partition < 0 {
             return format!("a punctuation at {} ms", self.current.timestamp_ms);
         }
-        format!("{}-{} at offset {}", self.current.topic, self.current.partition, self.current.offset)
+        format!(
+            "{}-{} at offset {}",
+            self.current.topic, self.current.partition, self.current.offset
+        )
     }
 }

@@ -54,7 +54,10 @@ pub struct HandlerResponse<D = Decision> {
 
 impl<D> From<D> for HandlerResponse<D> {
     fn from(decision: D) -> Self {
-        HandlerResponse { decision, dead_letters: None }
+        HandlerResponse {
+            decision,
+            dead_letters: None,
+        }
     }
 }
 
@@ -163,7 +166,11 @@ impl ProductionHandler for LogAndFail {
 
     fn handle_send(&self, topic: &str, code: &str, message: &str, retriable: bool) -> ProductionDecision {
         tracing::warn!(topic, code, message, retriable, "a record was not sent");
-        if retriable { ProductionDecision::Retry } else { ProductionDecision::Fail }
+        if retriable {
+            ProductionDecision::Retry
+        } else {
+            ProductionDecision::Fail
+        }
     }
 }
 
@@ -175,7 +182,11 @@ impl ProductionHandler for LogAndContinue {
 
     fn handle_send(&self, topic: &str, code: &str, message: &str, retriable: bool) -> ProductionDecision {
         tracing::warn!(topic, code, message, retriable, "a record was not sent");
-        if retriable { ProductionDecision::Retry } else { ProductionDecision::Resume }
+        if retriable {
+            ProductionDecision::Retry
+        } else {
+            ProductionDecision::Resume
+        }
     }
 }
 
@@ -215,7 +226,12 @@ pub const DEAD_LETTER_HEADERS: [&str; 6] = [
 
 impl TaskContext {
     /// Writes the dead letters of an answer into the outbox, that is into the transaction.
-    pub(crate) fn send_dead_letters<D>(&mut self, answer: &HandlerResponse<D>, class: &str, message: &str) -> ProcessResult {
+    pub(crate) fn send_dead_letters<D>(
+        &mut self,
+        answer: &HandlerResponse<D>,
+        class: &str,
+        message: &str,
+    ) -> ProcessResult {
         let own;
         let letters: &[DeadLetter] = match &answer.dead_letters {
             Some(letters) => letters,
@@ -228,8 +244,17 @@ impl TaskContext {
             },
         };
         for letter in letters {
-            let headers = letter.headers.iter().map(|header| (&*header.key, header.value.as_deref()));
-            self.emit(&letter.topic, letter.timestamp_ms, letter.key.as_deref(), letter.value.as_deref(), headers)?;
+            let headers = letter
+                .headers
+                .iter()
+                .map(|header| (&*header.key, header.value.as_deref()));
+            self.emit(
+                &letter.topic,
+                letter.timestamp_ms,
+                letter.key.as_deref(),
+                letter.value.as_deref(),
+                headers,
+            )?;
             self.counters.dead_letters += 1;
         }
         Ok(())
@@ -244,6 +269,12 @@ impl TaskContext {
         for (key, value) in DEAD_LETTER_HEADERS.iter().zip(values) {
             headers.add(key, Some(value.as_bytes()));
         }
-        DeadLetter { topic, key: context.source_key, value: context.source_value, timestamp_ms: context.timestamp_ms, headers }
+        DeadLetter {
+            topic,
+            key: context.source_key,
+            value: context.source_value,
+            timestamp_ms: context.timestamp_ms,
+            headers,
+        }
     }
 }

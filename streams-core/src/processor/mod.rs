@@ -14,14 +14,14 @@ pub use api::{ForwardFailed, Processor, ProcessorContext, ProcessorNode, Process
 pub use context::{OperatorTime, OutputTopic, RecordContext, TaskContext};
 pub use counters::TaskCounters;
 pub use handlers::{
-    Decision, DeadLetter, DeserializationHandler, ErrorContext, ErrorHandlers, HandlerResponse, LogAndContinue, LogAndFail,
-    ProcessingHandler, ProductionDecision, ProductionHandler, DEAD_LETTER_HEADERS,
+    DEAD_LETTER_HEADERS, DeadLetter, Decision, DeserializationHandler, ErrorContext, ErrorHandlers, HandlerResponse,
+    LogAndContinue, LogAndFail, ProcessingHandler, ProductionDecision, ProductionHandler,
 };
+pub(crate) use node::BuiltGraph;
 pub use node::{AnyNode, Children, Downstream, NodeBuilder, NodeFactory, RawRecord, SourceFactory, SourceNode};
+pub(crate) use punctuation::PunctuationQueue;
 pub use punctuation::{PunctuationType, PunctuatorId};
 pub use sink::{Partitions, SinkPartitioner, SinkTarget, TypedSink};
 pub use source::{RecordTimes, Timestamps, TypedSource};
 pub use user::catch_user;
-pub(crate) use node::BuiltGraph;
-pub(crate) use punctuation::PunctuationQueue;
 pub(crate) use user::panic_message;

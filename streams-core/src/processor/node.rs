@@ -75,7 +75,10 @@ struct Typed<K, V>(Rc<dyn Downstream<K, V>>);
 impl AnyNode {
     /// Erases a node's types.
     pub fn new<K: 'static, V: 'static>(node: Rc<dyn Downstream<K, V>>) -> Self {
-        AnyNode { node: Rc::new(Typed(node)), types: std::any::type_name::<(K, V)>() }
+        AnyNode {
+            node: Rc::new(Typed(node)),
+            types: std::any::type_name::<(K, V)>(),
+        }
     }
 
     fn typed<K: 'static, V: 'static>(&self) -> Option<Rc<dyn Downstream<K, V>>> {
@@ -117,7 +120,8 @@ pub trait SourceNode {
     ///
     /// # Errors
     /// When the extractor's policy is to fail.
-    fn timestamp(&self, cx: &mut TaskContext, raw: RawRecord<'_>, partition_time_ms: i64) -> ProcessResult<Option<i64>>;
+    fn timestamp(&self, cx: &mut TaskContext, raw: RawRecord<'_>, partition_time_ms: i64)
+    -> ProcessResult<Option<i64>>;
 
     /// Reads the record and hands it on; `cx` carries its context and event time.
     ///
@@ -173,7 +177,14 @@ impl<'a> NodeBuilder<'a> {
         cx: &'a mut TaskContext,
         graph: &'a mut BuiltGraph,
     ) -> Self {
-        NodeBuilder { name, children, store_names, stores, cx, graph }
+        NodeBuilder {
+            name,
+            children,
+            store_names,
+            stores,
+            cx,
+            graph,
+        }
     }
 
     /// The node's name.
@@ -195,7 +206,9 @@ impl<'a> NodeBuilder<'a> {
                 takes: child.types,
             })
         });
-        Ok(Children { nodes: typed.collect::<Result<_, _>>()? })
+        Ok(Children {
+            nodes: typed.collect::<Result<_, _>>()?,
+        })
     }
 
     /// The position of a child by its name, for nodes that choose one of their children.
@@ -210,7 +223,10 @@ impl<'a> NodeBuilder<'a> {
     /// When the store is not connected or is of another type.
     pub fn store<S: 'static>(&self, store: &str) -> Result<Rc<S>, TopologyError> {
         if !self.store_names.iter().any(|name| &**name == store) {
-            return Err(TopologyError::StoreNotConnected { node: self.name.to_string(), store: store.to_owned() });
+            return Err(TopologyError::StoreNotConnected {
+                node: self.name.to_string(),
+                store: store.to_owned(),
+            });
         }
         self.stores.get(store).ok_or_else(|| TopologyError::StoreType {
             node: self.name.to_string(),
@@ -223,12 +239,22 @@ impl<'a> NodeBuilder<'a> {
     ///
     /// # Errors
     /// When there is no global store of this name.
-    pub fn global_store<K: 'static, V: 'static>(&self, store: &str, key: SharedSerde<K>, value: SharedSerde<V>) -> Result<GlobalStore<K, V>, TopologyError> {
-        let reader = self.cx.globals().reader(store).cloned().ok_or_else(|| TopologyError::Unknown {
-            node: self.name.to_string(),
-            what: "global store",
-            name: store.to_owned(),
-        })?;
+    pub fn global_store<K: 'static, V: 'static>(
+        &self,
+        store: &str,
+        key: SharedSerde<K>,
+        value: SharedSerde<V>,
+    ) -> Result<GlobalStore<K, V>, TopologyError> {
+        let reader = self
+            .cx
+            .globals()
+            .reader(store)
+            .cloned()
+            .ok_or_else(|| TopologyError::Unknown {
+                node: self.name.to_string(),
+                what: "global store",
+                name: store.to_owned(),
+            })?;
         Ok(GlobalStore::new(store.into(), reader, key, value))
     }
 

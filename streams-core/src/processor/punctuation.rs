@@ -39,7 +39,13 @@ pub(crate) struct PunctuationQueue {
 
 impl PunctuationQueue {
     /// Adds a schedule. Stream time starts at 0, so that the first record fires it; wall clock one interval from now.
-    pub(crate) fn add(&mut self, kind: PunctuationType, interval_ms: i64, now_ms: i64, callback: Callback) -> PunctuatorId {
+    pub(crate) fn add(
+        &mut self,
+        kind: PunctuationType,
+        interval_ms: i64,
+        now_ms: i64,
+        callback: Callback,
+    ) -> PunctuatorId {
         let id = PunctuatorId(self.made);
         self.made = self.made.wrapping_add(1);
         let interval_ms = interval_ms.max(1);
@@ -47,7 +53,13 @@ impl PunctuationQueue {
             PunctuationType::StreamTime => 0,
             PunctuationType::WallClockTime => now_ms.saturating_add(interval_ms),
         };
-        self.schedules.push(Schedule { id, kind, interval_ms, next_ms, callback });
+        self.schedules.push(Schedule {
+            id,
+            kind,
+            interval_ms,
+            next_ms,
+            callback,
+        });
         id
     }
 
@@ -61,18 +73,26 @@ impl PunctuationQueue {
 
     /// When the next wall-clock punctuation is due.
     pub(crate) fn next_wall_clock_ms(&self) -> Option<i64> {
-        let wall = self.schedules.iter().filter(|schedule| schedule.kind == PunctuationType::WallClockTime);
+        let wall = self
+            .schedules
+            .iter()
+            .filter(|schedule| schedule.kind == PunctuationType::WallClockTime);
         wall.map(|schedule| schedule.next_ms).min()
     }
 
     /// The earliest schedule that is due at `time_ms`, moved on to its next time. Missed intervals are not caught up.
     pub(crate) fn take_due(&mut self, kind: PunctuationType, time_ms: i64) -> Option<(PunctuatorId, Callback)> {
-        let due = self.schedules.iter_mut().filter(|s| s.kind == kind && s.next_ms <= time_ms);
+        let due = self
+            .schedules
+            .iter_mut()
+            .filter(|s| s.kind == kind && s.next_ms <= time_ms);
         let schedule = due.min_by_key(|schedule| schedule.next_ms)?;
         let mut next_ms = schedule.next_ms.saturating_add(schedule.interval_ms);
         if next_ms <= time_ms {
             let missed = (time_ms - schedule.next_ms) / schedule.interval_ms;
-            next_ms = schedule.next_ms.saturating_add((missed + 1).saturating_mul(schedule.interval_ms));
+            next_ms = schedule
+                .next_ms
+                .saturating_add((missed + 1).saturating_mul(schedule.interval_ms));
         }
         schedule.next_ms = next_ms;
         Some((schedule.id, Rc::clone(&schedule.callback)))

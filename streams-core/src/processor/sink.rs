@@ -65,7 +65,11 @@ impl<K: 'static, V: 'static> NodeFactory for TypedSink<K, V> {
         let target = match &self.target {
             SinkTarget::Chosen(chooser) => Target::Chosen(Arc::clone(chooser)),
             SinkTarget::Fixed(topic) => {
-                let full: Arc<str> = if topic.internal { topics.internal(&topic.name).into() } else { Arc::clone(&topic.name) };
+                let full: Arc<str> = if topic.internal {
+                    topics.internal(&topic.name).into()
+                } else {
+                    Arc::clone(&topic.name)
+                };
                 let partitions = topics.partitions(&full);
                 let output = builder.context().output_topic(&full);
                 Target::Fixed(full, output, partitions)
@@ -73,7 +77,14 @@ impl<K: 'static, V: 'static> NodeFactory for TypedSink<K, V> {
         };
         let (key, value) = (Arc::clone(&self.key), Arc::clone(&self.value));
         let partitioner = self.partitioner.clone();
-        Ok(AnyNode::new(Rc::new(Sink { name, target, key, value, partitioner, buffers: RefCell::default() })))
+        Ok(AnyNode::new(Rc::new(Sink {
+            name,
+            target,
+            key,
+            value,
+            partitioner,
+            buffers: RefCell::default(),
+        })))
     }
 }
 
@@ -117,14 +128,27 @@ impl<K: 'static, V: 'static> Downstream<K, V> for Sink<K, V> {
 }
 
 impl<K: 'static, V: 'static> Sink<K, V> {
-    fn write(&self, cx: &mut TaskContext, topic: (&str, OutputTopic), count: Option<i32>, record: Record<'_, K, V>) -> ProcessResult {
+    fn write(
+        &self,
+        cx: &mut TaskContext,
+        topic: (&str, OutputTopic),
+        count: Option<i32>,
+        record: Record<'_, K, V>,
+    ) -> ProcessResult {
         let mut buffers = self.buffers.take();
         let result = self.write_with(cx, topic, count, record, &mut buffers);
         *self.buffers.borrow_mut() = buffers;
         result
     }
 
-    fn write_with(&self, cx: &mut TaskContext, (topic, output): (&str, OutputTopic), count: Option<i32>, record: Record<'_, K, V>, buffers: &mut Buffers) -> ProcessResult {
+    fn write_with(
+        &self,
+        cx: &mut TaskContext,
+        (topic, output): (&str, OutputTopic),
+        count: Option<i32>,
+        record: Record<'_, K, V>,
+        buffers: &mut Buffers,
+    ) -> ProcessResult {
         buffers.key.clear();
         buffers.value.clear();
         let key = match self.key.serialize(topic, record.key, &mut buffers.key) {
@@ -148,7 +172,12 @@ impl<K: 'static, V: 'static> Sink<K, V> {
             }
             _ => Partitions::Default,
         };
-        let headers = || record.headers.iter().map(|header| (&*header.key, header.value.as_deref()));
+        let headers = || {
+            record
+                .headers
+                .iter()
+                .map(|header| (&*header.key, header.value.as_deref()))
+        };
         match chosen {
             Partitions::Default => cx.emit_on(output, by_key, record.timestamp_ms, key, value, headers()),
             Partitions::One(partition) => cx.emit_on(output, partition, record.timestamp_ms, key, value, headers()),
@@ -165,7 +194,9 @@ impl<K: 'static, V: 'static> Sink<K, V> {
     #[cold]
     fn unwritable(&self, cx: &mut TaskContext, topic: &str, what: &'static str, source: SerdeError) -> ProcessResult {
         let handlers = Arc::clone(cx.handlers());
-        let response = handlers.production.handle_serialization(&cx.error_context(Some(&self.name)), topic, &source);
+        let response = handlers
+            .production
+            .handle_serialization(&cx.error_context(Some(&self.name)), topic, &source);
         cx.send_dead_letters(&response, "SerializationException", &source.to_string())?;
         match response.decision {
             Decision::Resume => {
@@ -174,7 +205,13 @@ impl<K: 'static, V: 'static> Sink<K, V> {
             }
             Decision::Fail => {
                 let (node, topic) = (self.name.to_string(), topic.to_owned());
-                Err(Box::new(Error::Serialize { what, node, task: cx.task(), topic, source }))
+                Err(Box::new(Error::Serialize {
+                    what,
+                    node,
+                    task: cx.task(),
+                    topic,
+                    source,
+                }))
             }
         }
     }

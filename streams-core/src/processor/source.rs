@@ -92,8 +92,17 @@ struct Source<K, V> {
 }
 
 impl<K: 'static, V: 'static> SourceNode for Source<K, V> {
-    fn timestamp(&self, cx: &mut TaskContext, raw: RawRecord<'_>, partition_time_ms: i64) -> ProcessResult<Option<i64>> {
-        let times = RecordTimes { record_ms: raw.record.timestamp_ms, partition_ms: partition_time_ms, now_ms: cx.now_ms() };
+    fn timestamp(
+        &self,
+        cx: &mut TaskContext,
+        raw: RawRecord<'_>,
+        partition_time_ms: i64,
+    ) -> ProcessResult<Option<i64>> {
+        let times = RecordTimes {
+            record_ms: raw.record.timestamp_ms,
+            partition_ms: partition_time_ms,
+            now_ms: cx.now_ms(),
+        };
         let valid = (times.record_ms >= 0).then_some(times.record_ms);
         match &self.timestamps {
             Timestamps::FailOnInvalid => match valid {
@@ -101,16 +110,27 @@ impl<K: 'static, V: 'static> SourceNode for Source<K, V> {
                 None => Err(self.invalid(raw, times.record_ms)),
             },
             Timestamps::SkipInvalid => Ok(valid),
-            Timestamps::PartitionTimeOnInvalid => Ok(valid.or_else(|| (partition_time_ms >= 0).then_some(partition_time_ms))),
+            Timestamps::PartitionTimeOnInvalid => {
+                Ok(valid.or_else(|| (partition_time_ms >= 0).then_some(partition_time_ms)))
+            }
             Timestamps::WallClock => Ok(Some(times.now_ms)),
             Timestamps::Extracted(extractor) => {
-                let Some((key, value)) = self.read(cx, raw)? else { return Ok(None) };
+                let Some((key, value)) = self.read(cx, raw)? else {
+                    return Ok(None);
+                };
                 let time = cx.call_user(&self.name, || extractor(&key, &value, times))?;
-                let Some(time) = time.filter(|time| *time >= 0) else { return Ok(None) };
+                let Some(time) = time.filter(|time| *time >= 0) else {
+                    return Ok(None);
+                };
                 let (topic_partition, offset) = (raw.topic_partition.clone(), raw.record.offset);
                 let mut read_ahead = self.read_ahead.borrow_mut();
                 read_ahead.retain(|entry| entry.topic_partition != topic_partition);
-                read_ahead.push(ReadAhead { topic_partition, offset, key, value });
+                read_ahead.push(ReadAhead {
+                    topic_partition,
+                    offset,
+                    key,
+                    value,
+                });
                 Ok(Some(time))
             }
         }
@@ -126,7 +146,15 @@ impl<K: 'static, V: 'static> SourceNode for Source<K, V> {
             return Ok(());
         };
         let (timestamp_ms, headers) = (cx.record_context().timestamp_ms, cx.record_context().headers.clone());
-        self.children.forward(cx, Record { key: &key, value: &value, timestamp_ms, headers: &headers })
+        self.children.forward(
+            cx,
+            Record {
+                key: &key,
+                value: &value,
+                timestamp_ms,
+                headers: &headers,
+            },
+        )
     }
 }
 
@@ -136,7 +164,9 @@ impl<K: 'static, V: 'static> Source<K, V> {
             return None;
         }
         let mut entries = self.read_ahead.borrow_mut();
-        let is_it = |entry: &ReadAhead<K, V>| entry.offset == raw.record.offset && entry.topic_partition == *raw.topic_partition;
+        let is_it = |entry: &ReadAhead<K, V>| {
+            entry.offset == raw.record.offset && entry.topic_partition == *raw.topic_partition
+        };
         let entry = entries.iter().position(is_it).map(|at| entries.swap_remove(at))?;
         Some((entry.key, entry.value))
     }
@@ -155,19 +185,32 @@ impl<K: 'static, V: 'static> Source<K, V> {
     }
 
     #[cold]
-    fn unreadable(&self, cx: &mut TaskContext, raw: RawRecord<'_>, what: &'static str, error: SerdeError) -> ProcessResult {
+    fn unreadable(
+        &self,
+        cx: &mut TaskContext,
+        raw: RawRecord<'_>,
+        what: &'static str,
+        error: SerdeError,
+    ) -> ProcessResult {
         let source = match error {
             SerdeError::Null { type_name, .. } => SerdeError::Null { what, type_name },
             other => other,
         };
         let handlers = Arc::clone(cx.handlers());
-        let response = handlers.deserialization.handle(&cx.error_context(Some(&self.name)), what, &source);
+        let response = handlers
+            .deserialization
+            .handle(&cx.error_context(Some(&self.name)), what, &source);
         cx.send_dead_letters(&response, "DeserializationException", &source.to_string())?;
         match response.decision {
             Decision::Resume => Ok(()),
             Decision::Fail => {
                 let topic_partition = raw.topic_partition.clone();
-                Err(Box::new(Error::Deserialize { what, topic_partition, offset: raw.record.offset, source }))
+                Err(Box::new(Error::Deserialize {
+                    what,
+                    topic_partition,
+                    offset: raw.record.offset,
+                    source,
+                }))
             }
         }
     }
@@ -178,6 +221,10 @@ impl<K: 'static, V: 'static> Source<K, V> {
             "source {} got the timestamp {timestamp_ms}: use another timestamp policy (skip, partition time, or an own extractor) to go on",
             self.name
         );
-        Box::new(Error::Timestamp { topic_partition: raw.topic_partition.clone(), offset: raw.record.offset, message })
+        Box::new(Error::Timestamp {
+            topic_partition: raw.topic_partition.clone(),
+            offset: raw.record.offset,
+            message,
+        })
     }
 }

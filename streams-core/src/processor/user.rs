@@ -16,7 +16,9 @@ impl TaskContext {
     pub fn call_user<R>(&mut self, node: &str, code: impl FnOnce() -> R) -> ProcessResult<Option<R>> {
         match catch_unwind(AssertUnwindSafe(code)) {
             Ok(result) => Ok(Some(result)),
-            Err(panic) => self.user_code_failed(node, panic_message(&*panic).into()).map(|()| None),
+            Err(panic) => self
+                .user_code_failed(node, panic_message(&*panic).into())
+                .map(|()| None),
         }
     }
 
@@ -29,7 +31,9 @@ impl TaskContext {
         match catch_unwind(AssertUnwindSafe(code)) {
             Ok(Ok(result)) => Ok(Some(result)),
             Ok(Err(error)) => self.user_code_failed(node, error).map(|()| None),
-            Err(panic) => self.user_code_failed(node, panic_message(&*panic).into()).map(|()| None),
+            Err(panic) => self
+                .user_code_failed(node, panic_message(&*panic).into())
+                .map(|()| None),
         }
     }
 
@@ -70,5 +74,8 @@ pub fn catch_user<R>(code: impl FnOnce() -> R) -> Result<R, BoxError> {
 pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-    text.map_or_else(|| "a panic without a message".to_owned(), |text| format!("panicked: {text}"))
+    text.map_or_else(
+        || "a panic without a message".to_owned(),
+        |text| format!("panicked: {text}"),
+    )
 }

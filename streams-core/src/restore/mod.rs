@@ -22,17 +22,39 @@ pub struct ChangelogRecord {
 /// # Errors
 /// When the store can't be written.
 pub fn begin(state: &mut TaskState, changelog: &ChangelogRestore) -> Result<(), StateError> {
-    if changelog.from_zero { state.begin_full_restore(changelog.store) } else { Ok(()) }
+    if changelog.from_zero {
+        state.begin_full_restore(changelog.store)
+    } else {
+        Ok(())
+    }
 }
 
 /// Applies a batch, in the order of its offsets, and the position behind it; answers how many rows it had.
 ///
 /// # Errors
 /// When the store can't be written.
-pub fn apply(state: &mut TaskState, changelog: &ChangelogRestore, records: &[ChangelogRecord], position: i64) -> Result<u64, StateError> {
-    let stored: Vec<Option<Vec<u8>>> = records.iter().map(|record| stored_value(changelog.timestamped, record)).collect();
-    let rows = records.iter().zip(&stored).filter_map(|(record, value)| Some((record.key.as_deref()?, value.as_deref())));
-    state.restore(changelog.store, rows, StoreMetadata { position, ..changelog.metadata })?;
+pub fn apply(
+    state: &mut TaskState,
+    changelog: &ChangelogRestore,
+    records: &[ChangelogRecord],
+    position: i64,
+) -> Result<u64, StateError> {
+    let stored: Vec<Option<Vec<u8>>> = records
+        .iter()
+        .map(|record| stored_value(changelog.timestamped, record))
+        .collect();
+    let rows = records
+        .iter()
+        .zip(&stored)
+        .filter_map(|(record, value)| Some((record.key.as_deref()?, value.as_deref())));
+    state.restore(
+        changelog.store,
+        rows,
+        StoreMetadata {
+            position,
+            ..changelog.metadata
+        },
+    )?;
     Ok(records.iter().filter(|record| record.key.is_some()).count() as u64)
 }
 
@@ -41,7 +63,10 @@ pub fn apply(state: &mut TaskState, changelog: &ChangelogRestore, records: &[Cha
 /// # Errors
 /// When the store can't be written.
 pub fn finish(state: &mut TaskState, changelog: &ChangelogRestore, position: i64) -> Result<(), StateError> {
-    let metadata = StoreMetadata { position, ..changelog.metadata };
+    let metadata = StoreMetadata {
+        position,
+        ..changelog.metadata
+    };
     if changelog.from_zero {
         return state.finish_full_restore(changelog.store, metadata);
     }
@@ -53,7 +78,11 @@ pub fn finish(state: &mut TaskState, changelog: &ChangelogRestore, position: i64
 ///
 /// # Errors
 /// When the store can't be written.
-pub fn replay_all(state: &mut TaskState, changelog: &ChangelogRestore, mut fetch: impl FnMut(i64) -> (Vec<ChangelogRecord>, i64)) -> Result<u64, StateError> {
+pub fn replay_all(
+    state: &mut TaskState,
+    changelog: &ChangelogRestore,
+    mut fetch: impl FnMut(i64) -> (Vec<ChangelogRecord>, i64),
+) -> Result<u64, StateError> {
     begin(state, changelog)?;
     let (mut position, mut rows) = (changelog.from, 0);
     while position < changelog.to {

@@ -30,7 +30,11 @@ impl StreamThreadCore {
             return now_ms;
         }
         let drained = self.settings.commit_adaptive && self.running().all(Task::is_drained);
-        let after_ms = if drained { self.drained_pause_ms().min(self.settings.commit_interval_ms) } else { self.settings.commit_interval_ms };
+        let after_ms = if drained {
+            self.drained_pause_ms().min(self.settings.commit_interval_ms)
+        } else {
+            self.settings.commit_interval_ms
+        };
         self.last_commit_ms.saturating_add(after_ms)
     }
 
@@ -52,7 +56,10 @@ impl StreamThreadCore {
 
     /// Closes the epoch and plans its steps.
     pub(super) fn plan_commit(&mut self, now_ms: i64) -> ProcessResult {
-        let mut closed = ClosedEpoch { started_ms: now_ms, ..ClosedEpoch::default() };
+        let mut closed = ClosedEpoch {
+            started_ms: now_ms,
+            ..ClosedEpoch::default()
+        };
         for (id, slot) in &mut self.tasks {
             if let Slot::Running(task) = slot {
                 if task.is_touched() || task.has_passed_markers() {
@@ -69,7 +76,8 @@ impl StreamThreadCore {
         if self.transaction_began_ms.is_none() && self.steps.is_empty() {
             self.steps.push_back(Step::Begin);
         }
-        self.steps.extend([Step::Flush, Step::SendOffsets, Step::Commit, Step::Apply]);
+        self.steps
+            .extend([Step::Flush, Step::SendOffsets, Step::Commit, Step::Apply]);
         Ok(())
     }
 
@@ -92,12 +100,25 @@ impl StreamThreadCore {
             Step::Send => Effect::Send { epoch },
             Step::Flush => Effect::Flush { epoch },
             Step::SendOffsets => {
-                let closed = self.closed.as_ref().ok_or_else(|| Error::bug("offsets of an epoch that is not closed"))?;
-                let offsets: Vec<_> = closed.tasks.iter().flat_map(|(_, task)| task.offsets.iter().cloned()).collect();
+                let closed = self
+                    .closed
+                    .as_ref()
+                    .ok_or_else(|| Error::bug("offsets of an epoch that is not closed"))?;
+                let offsets: Vec<_> = closed
+                    .tasks
+                    .iter()
+                    .flat_map(|(_, task)| task.offsets.iter().cloned())
+                    .collect();
                 if offsets.is_empty() {
-                    return Err(Error::bug("a transaction would commit without offsets, that is without fencing"));
+                    return Err(Error::bug(
+                        "a transaction would commit without offsets, that is without fencing",
+                    ));
                 }
-                Effect::SendOffsets { epoch, offsets, group: self.group.clone() }
+                Effect::SendOffsets {
+                    epoch,
+                    offsets,
+                    group: self.group.clone(),
+                }
             }
             Step::Commit => Effect::CommitTransaction { epoch },
             Step::Apply => Effect::Apply { epoch },
@@ -139,7 +160,9 @@ impl StreamThreadCore {
     /// When no epoch is closed.
     pub fn apply(&mut self, now_ms: i64) -> ProcessResult {
         const REOPEN_AFTER_MS: i64 = 1_000;
-        let Some(closed) = &self.closed else { return Err(Error::bug("nothing to apply")) };
+        let Some(closed) = &self.closed else {
+            return Err(Error::bug("nothing to apply"));
+        };
         let acked = |slot: u32| closed.reports.highest.get(&slot).copied();
         let mut failed = Vec::new();
         for (id, epoch) in &closed.tasks {
@@ -153,7 +176,13 @@ impl StreamThreadCore {
         for id in failed {
             let mut unassign = Vec::new();
             self.forget_partitions(id, &mut unassign);
-            self.tasks.insert(id, Slot::Waiting { state: None, schedules: Vec::new() });
+            self.tasks.insert(
+                id,
+                Slot::Waiting {
+                    state: None,
+                    schedules: Vec::new(),
+                },
+            );
             self.steps.push_back(Step::Unassign(unassign));
             self.start_up_after_ms = now_ms + REOPEN_AFTER_MS;
         }
@@ -164,7 +193,11 @@ impl StreamThreadCore {
     fn note_purgeable(&mut self) {
         let Some(closed) = &self.closed else { return };
         for offset in closed.tasks.iter().flat_map(|(_, task)| &task.offsets) {
-            let repartition = self.plan.subtopologies.iter().any(|sub| sub.reads_repartition(&offset.topic_partition.topic));
+            let repartition = self
+                .plan
+                .subtopologies
+                .iter()
+                .any(|sub| sub.reads_repartition(&offset.topic_partition.topic));
             if repartition {
                 self.purgeable.insert(offset.topic_partition.clone(), offset.offset);
             }

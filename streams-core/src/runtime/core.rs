@@ -22,15 +22,34 @@ use crate::{TaskId, TopicPartition};
 /// Where a task is in its life.
 pub(super) enum Slot {
     /// Wanted; its start-up has not begun. Holds the state after a rebuild, and the wall-clock schedules to go on with.
-    Waiting { state: Option<TaskState>, schedules: Vec<i64> },
+    Waiting {
+        state: Option<TaskState>,
+        schedules: Vec<i64>,
+    },
     /// Committed offsets are known; the changelogs are not.
-    Starting { state: Option<TaskState>, schedules: Vec<i64>, inputs: Vec<TaskInput> },
+    Starting {
+        state: Option<TaskState>,
+        schedules: Vec<i64>,
+        inputs: Vec<TaskInput>,
+    },
     /// The state is ready to be handed to the restorer.
-    Restorable { job: Option<super::RestoreJob>, schedules: Vec<i64>, inputs: Vec<TaskInput> },
+    Restorable {
+        job: Option<super::RestoreJob>,
+        schedules: Vec<i64>,
+        inputs: Vec<TaskInput>,
+    },
     /// The restorer has the state.
-    Restoring { lease: u64, schedules: Vec<i64>, inputs: Vec<TaskInput> },
+    Restoring {
+        lease: u64,
+        schedules: Vec<i64>,
+        inputs: Vec<TaskInput>,
+    },
     /// Restored; its partitions are not fetched yet.
-    Restored { state: Option<TaskState>, schedules: Vec<i64>, inputs: Vec<TaskInput> },
+    Restored {
+        state: Option<TaskState>,
+        schedules: Vec<i64>,
+        inputs: Vec<TaskInput>,
+    },
     /// At work.
     Running(Box<Task>),
 }
@@ -154,7 +173,15 @@ impl StreamThreadCore {
     /// A core without tasks.
     #[must_use]
     pub fn new(parts: CoreParts, now_ms: i64) -> Self {
-        let CoreParts { settings, topology, plan, topics, handlers, globals, opener } = parts;
+        let CoreParts {
+            settings,
+            topology,
+            plan,
+            topics,
+            handlers,
+            globals,
+            opener,
+        } = parts;
         StreamThreadCore {
             budget: CacheBudget::new(settings.cache_bytes),
             settings,
@@ -204,7 +231,11 @@ impl StreamThreadCore {
                     Some(task) => task.accept(batch)?,
                     None => self.totals.outdated_records += batch.len() as u64,
                 },
-                Fetched::Eof { partition, incarnation, offset } => {
+                Fetched::Eof {
+                    partition,
+                    incarnation,
+                    offset,
+                } => {
                     if let Some(task) = self.owner(partition, incarnation) {
                         task.accept_eof(partition, offset)?;
                     }
@@ -216,7 +247,10 @@ impl StreamThreadCore {
     }
 
     fn owner(&mut self, partition: PartitionId, incarnation: u64) -> Option<&mut Task> {
-        let owned = self.partitions.get(&partition).filter(|owned| owned.incarnation == incarnation)?;
+        let owned = self
+            .partitions
+            .get(&partition)
+            .filter(|owned| owned.incarnation == incarnation)?;
         match self.tasks.get_mut(&owned.task) {
             Some(Slot::Running(task)) => Some(task),
             _ => None,
@@ -228,7 +262,13 @@ impl StreamThreadCore {
             tracing::warn!(error = %error, "fetching met an error; the client goes on by itself");
             return Ok(());
         };
-        let Some(owned) = self.partitions.get(&partition).filter(|owned| owned.incarnation == incarnation) else { return Ok(()) };
+        let Some(owned) = self
+            .partitions
+            .get(&partition)
+            .filter(|owned| owned.incarnation == incarnation)
+        else {
+            return Ok(());
+        };
         let topic_partition = owned.topic_partition.clone();
         match error.kind {
             FetchErrorKind::OutOfRange { .. } if self.settings.reset.is_some() => {
@@ -238,13 +278,18 @@ impl StreamThreadCore {
                 Ok(())
             }
             FetchErrorKind::OutOfRange { .. } => Err(Box::new(Error::Topics {
-                message: format!("the position in {topic_partition} is outside the log ({}): records were deleted before they were read; set auto.offset.reset to go on without them", error.message),
+                message: format!(
+                    "the position in {topic_partition} is outside the log ({}): records were deleted before they were read; set auto.offset.reset to go on without them",
+                    error.message
+                ),
             })),
             FetchErrorKind::Transport | FetchErrorKind::Other(_) => {
                 tracing::debug!(%topic_partition, error = %error, "fetching met an error; the client goes on by itself");
                 Ok(())
             }
-            _ => Err(Box::new(Error::Topics { message: format!("cannot read {topic_partition}: {}", error.message) })),
+            _ => Err(Box::new(Error::Topics {
+                message: format!("cannot read {topic_partition}: {}", error.message),
+            })),
         }
     }
 
@@ -287,7 +332,9 @@ impl StreamThreadCore {
             if self.steps.is_empty() {
                 self.plan_steps(now_ms)?;
             }
-            let Some(step) = self.steps.pop_front() else { return Ok(None) };
+            let Some(step) = self.steps.pop_front() else {
+                return Ok(None);
+            };
             if let Some(effect) = self.effect_of(&step, now_ms)? {
                 if !matches!(effect, Effect::Restore(_)) {
                     self.in_flight = Some(step);
@@ -302,7 +349,9 @@ impl StreamThreadCore {
     /// # Errors
     /// When the thread can't go on.
     pub fn on_outcome(&mut self, outcome: Outcome, now_ms: i64) -> ProcessResult {
-        let Some(step) = self.in_flight.take() else { return Err(Error::bug("an outcome without an effect")) };
+        let Some(step) = self.in_flight.take() else {
+            return Err(Error::bug("an outcome without an effect"));
+        };
         match outcome {
             Outcome::Failed(failure) => self.step_failed(step, failure, now_ms),
             outcome => {
@@ -382,7 +431,10 @@ impl StreamThreadCore {
     }
 
     /// A running task's stores and context, for the test driver.
-    pub fn task_parts(&mut self, task: TaskId) -> Option<(&crate::stores::TaskStores, &mut crate::processor::TaskContext)> {
+    pub fn task_parts(
+        &mut self,
+        task: TaskId,
+    ) -> Option<(&crate::stores::TaskStores, &mut crate::processor::TaskContext)> {
         match self.tasks.get_mut(&task) {
             Some(Slot::Running(task)) => Some(task.parts()),
             _ => None,
@@ -419,16 +471,33 @@ impl StreamThreadCore {
     pub fn status(&self) -> CoreStatus {
         let task = |(id, slot): (&TaskId, &Slot)| {
             let (phase, counters, buffered, stream_time_ms) = match slot {
-                Slot::Running(task) => (TaskPhase::Running, task.counters(), task.buffered(), task.stream_time_ms()),
+                Slot::Running(task) => (
+                    TaskPhase::Running,
+                    task.counters(),
+                    task.buffered(),
+                    task.stream_time_ms(),
+                ),
                 Slot::Waiting { .. } | Slot::Starting { .. } => (TaskPhase::Starting, TaskCounters::default(), 0, -1),
                 Slot::Restorable { .. } | Slot::Restoring { .. } | Slot::Restored { .. } => {
                     (TaskPhase::Restoring, TaskCounters::default(), 0, -1)
                 }
             };
-            TaskStatus { id: *id, phase, counters, buffered, stream_time_ms }
+            TaskStatus {
+                id: *id,
+                phase,
+                counters,
+                buffered,
+                stream_time_ms,
+            }
         };
         let tasks: Vec<_> = self.tasks.iter().map(task).collect();
         let settled = self.wanted.is_none() && tasks.iter().all(|task| task.phase == TaskPhase::Running);
-        CoreStatus { tasks, totals: self.totals, last_commit_took_ms: self.last_commit_took_ms, cache_bytes: self.budget.used_bytes(), settled }
+        CoreStatus {
+            tasks,
+            totals: self.totals,
+            last_commit_took_ms: self.last_commit_took_ms,
+            cache_bytes: self.budget.used_bytes(),
+            settled,
+        }
     }
 }

@@ -74,7 +74,10 @@ pub struct RestoreJob {
 
 impl std::fmt::Debug for RestoreJob {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RestoreJob").field("task", &self.task).field("changelogs", &self.changelogs).finish_non_exhaustive()
+        f.debug_struct("RestoreJob")
+            .field("task", &self.task)
+            .field("changelogs", &self.changelogs)
+            .finish_non_exhaustive()
     }
 }
 

@@ -29,13 +29,20 @@ impl GlobalState {
     /// # Errors
     /// When the state can't be opened.
     pub fn open(parts: &CoreParts) -> ProcessResult<Option<Self>> {
-        let stores = parts.plan.global.iter().filter_map(|global| parts.topology.store(&global.store));
+        let stores = parts
+            .plan
+            .global
+            .iter()
+            .filter_map(|global| parts.topology.store(&global.store));
         let specs: Vec<_> = stores.map(|store| store.spec.clone()).collect();
         if specs.is_empty() {
             return Ok(None);
         }
         let task = TaskId::new(GLOBAL, 0);
-        let state = parts.opener.open(task, specs).map_err(|source| Error::State { task: "the global stores".to_owned(), source })?;
+        let state = parts.opener.open(task, specs).map_err(|source| Error::State {
+            task: "the global stores".to_owned(),
+            source,
+        })?;
         Ok(Some(GlobalState { state }))
     }
 
@@ -43,7 +50,11 @@ impl GlobalState {
     #[must_use]
     pub fn readers(&self, plan: &TopologyPlan) -> GlobalStores {
         let reader: StateReader = self.state.reader();
-        let readers: BTreeMap<_, _> = plan.global.iter().map(|global| (Arc::clone(&global.store), reader.clone())).collect();
+        let readers: BTreeMap<_, _> = plan
+            .global
+            .iter()
+            .map(|global| (Arc::clone(&global.store), reader.clone()))
+            .collect();
         GlobalStores::new(readers)
     }
 }
@@ -60,7 +71,12 @@ impl GlobalCore {
     ///
     /// # Errors
     /// When its nodes can't be made.
-    pub fn new(parts: &CoreParts, global: GlobalState, logs: &[(TopicPartition, i64, i64)], now_ms: i64) -> ProcessResult<Self> {
+    pub fn new(
+        parts: &CoreParts,
+        global: GlobalState,
+        logs: &[(TopicPartition, i64, i64)],
+        now_ms: i64,
+    ) -> ProcessResult<Self> {
         let state = global.state;
         let mut inputs = Vec::new();
         let mut positions = Vec::new();
@@ -68,12 +84,25 @@ impl GlobalCore {
             let key = (topic_partition.topic.to_string(), topic_partition.partition);
             let start_offset = state.input_offsets().get(&key).copied().unwrap_or(*start).max(*start);
             let id = PartitionId(number);
-            inputs.push(TaskInput { topic_partition: topic_partition.clone(), id, start_offset, committed: None });
-            positions.push(Assignment { topic_partition: topic_partition.clone(), start_offset, id, incarnation: 0 });
+            inputs.push(TaskInput {
+                topic_partition: topic_partition.clone(),
+                id,
+                start_offset,
+                committed: None,
+            });
+            positions.push(Assignment {
+                topic_partition: topic_partition.clone(),
+                start_offset,
+                id,
+                incarnation: 0,
+            });
         }
         let plan = global_plan(&parts.plan);
         // Each partition is applied as it comes: there is nothing to wait for.
-        let limits = TaskLimits { max_idle_ms: -1, buffered_per_partition: usize::MAX };
+        let limits = TaskLimits {
+            max_idle_ms: -1,
+            buffered_per_partition: usize::MAX,
+        };
         let task = Task::new(TaskSeed {
             id: TaskId::new(GLOBAL, 0),
             topology: &parts.topology,
@@ -89,7 +118,10 @@ impl GlobalCore {
             now_ms,
             schedules: Vec::new(),
         })?;
-        let ends = logs.iter().map(|(topic_partition, _, end)| (topic_partition.clone(), *end)).collect();
+        let ends = logs
+            .iter()
+            .map(|(topic_partition, _, end)| (topic_partition.clone(), *end))
+            .collect();
         Ok(GlobalCore { task, positions, ends })
     }
 
@@ -123,7 +155,9 @@ impl GlobalCore {
     /// Whether everything that was in the topics at the start is applied: only then may stream threads start.
     #[must_use]
     pub fn is_restored(&self) -> bool {
-        self.task.positions().all(|(topic_partition, position)| self.ends.get(topic_partition).is_none_or(|end| position >= *end))
+        self.task
+            .positions()
+            .all(|(topic_partition, position)| self.ends.get(topic_partition).is_none_or(|end| position >= *end))
     }
 
     /// Records that are still to be applied before stream threads may start.
@@ -136,10 +170,15 @@ impl GlobalCore {
 
 /// All global sub-topologies as the one of the global task.
 fn global_plan(plan: &TopologyPlan) -> SubtopologyPlan {
-    let source = |global: &crate::topology::GlobalPlan| global.nodes.first().map(|node| (Arc::clone(&global.topic), *node));
+    let source =
+        |global: &crate::topology::GlobalPlan| global.nodes.first().map(|node| (Arc::clone(&global.topic), *node));
     SubtopologyPlan {
         id: GLOBAL,
-        nodes: plan.global.iter().flat_map(|global| global.nodes.iter().copied()).collect(),
+        nodes: plan
+            .global
+            .iter()
+            .flat_map(|global| global.nodes.iter().copied())
+            .collect(),
         source_topics: plan.global.iter().filter_map(source).collect(),
         sink_topics: Default::default(),
         repartition_sources: Vec::new(),

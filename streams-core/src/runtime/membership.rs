@@ -63,8 +63,15 @@ impl StreamThreadCore {
 
     /// Gives away the tasks that are no longer wanted and takes up the new ones.
     pub(super) fn release_and_take_up(&mut self) -> ProcessResult {
-        let Some(wanted) = self.wanted.take() else { return Ok(()) };
-        let leaving: Vec<TaskId> = self.tasks.keys().filter(|task| !wanted.contains(task)).copied().collect();
+        let Some(wanted) = self.wanted.take() else {
+            return Ok(());
+        };
+        let leaving: Vec<TaskId> = self
+            .tasks
+            .keys()
+            .filter(|task| !wanted.contains(task))
+            .copied()
+            .collect();
         let mut unassign = Vec::new();
         for id in leaving {
             if let Some(Slot::Running(task)) = self.tasks.remove(&id) {
@@ -83,7 +90,10 @@ impl StreamThreadCore {
 
     fn take_up(&mut self, wanted: &BTreeSet<TaskId>) {
         for id in wanted {
-            self.tasks.entry(*id).or_insert(Slot::Waiting { state: None, schedules: Vec::new() });
+            self.tasks.entry(*id).or_insert(Slot::Waiting {
+                state: None,
+                schedules: Vec::new(),
+            });
         }
     }
 

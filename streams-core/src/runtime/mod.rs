@@ -17,7 +17,8 @@ mod tests;
 pub use self::core::{CoreStatus, CoreTotals, StreamThreadCore, TaskPhase, TaskStatus};
 pub use crate::task::CommittedOffset;
 pub use effect::{
-    Assignment, CallFailure, ChangelogRestore, Effect, FailureClass, GroupIdentity, Outcome, Reports, ResetTo, RestoreJob, Restored,
+    Assignment, CallFailure, ChangelogRestore, Effect, FailureClass, GroupIdentity, Outcome, Reports, ResetTo,
+    RestoreJob, Restored,
 };
 pub use global::{GlobalCore, GlobalState};
 pub use settings::{CoreParts, RuntimeSettings, StateOpener};

@@ -14,18 +14,28 @@ impl StreamThreadCore {
             Step::InitTransactions => Ok(Some(Effect::InitTransactions)),
             Step::RecreateProducer => Ok(Some(Effect::RecreateProducer)),
             Step::Abort => Ok(self.transaction_began_ms.map(|_| Effect::AbortTransaction)),
-            Step::Unassign(partitions) => Ok(Some(Effect::Unassign { partitions: partitions.clone() })),
-            Step::Pause(partitions) => Ok(Some(Effect::Pause { partitions: partitions.clone() })),
-            Step::Resume(partitions) => Ok(Some(Effect::Resume { partitions: partitions.clone() })),
+            Step::Unassign(partitions) => Ok(Some(Effect::Unassign {
+                partitions: partitions.clone(),
+            })),
+            Step::Pause(partitions) => Ok(Some(Effect::Pause {
+                partitions: partitions.clone(),
+            })),
+            Step::Resume(partitions) => Ok(Some(Effect::Resume {
+                partitions: partitions.clone(),
+            })),
             Step::HeartbeatNow => Ok(Some(Effect::HeartbeatNow)),
             Step::Release => self.release_and_take_up().map(|()| None),
-            Step::Acknowledge => Ok(Some(Effect::Acknowledge { tasks: self.tasks.keys().copied().collect() })),
+            Step::Acknowledge => Ok(Some(Effect::Acknowledge {
+                tasks: self.tasks.keys().copied().collect(),
+            })),
             Step::Purge => {
                 self.last_purge_ms = now_ms;
                 let before = std::mem::take(&mut self.purgeable).into_iter().collect();
                 Ok(Some(Effect::Purge { before }))
             }
-            Step::Begin | Step::Send | Step::Flush | Step::SendOffsets | Step::Commit | Step::Apply => self.commit_effect(step),
+            Step::Begin | Step::Send | Step::Flush | Step::SendOffsets | Step::Commit | Step::Apply => {
+                self.commit_effect(step)
+            }
             Step::FetchCommitted | Step::ResolveReset | Step::ListChangelogs | Step::Restore(_) | Step::Assign(_) => {
                 self.start_up_effect(step, now_ms)
             }
@@ -48,8 +58,16 @@ impl StreamThreadCore {
                 self.totals.producers += 1;
                 Ok(())
             }
-            Step::Unassign(_) | Step::Pause(_) | Step::Resume(_) | Step::HeartbeatNow | Step::Acknowledge | Step::Purge | Step::Release => Ok(()),
-            Step::Begin | Step::Send | Step::Flush | Step::SendOffsets | Step::Commit | Step::Apply => self.commit_step_done(&step, outcome, now_ms),
+            Step::Unassign(_)
+            | Step::Pause(_)
+            | Step::Resume(_)
+            | Step::HeartbeatNow
+            | Step::Acknowledge
+            | Step::Purge
+            | Step::Release => Ok(()),
+            Step::Begin | Step::Send | Step::Flush | Step::SendOffsets | Step::Commit | Step::Apply => {
+                self.commit_step_done(&step, outcome, now_ms)
+            }
             Step::FetchCommitted | Step::ResolveReset | Step::ListChangelogs | Step::Restore(_) | Step::Assign(_) => {
                 self.start_up_step_done(&step, outcome, now_ms)
             }
@@ -61,8 +79,16 @@ impl StreamThreadCore {
         if step.is_start_up() {
             return self.start_up_failed(failure, now_ms);
         }
-        if matches!(step, Step::Purge | Step::HeartbeatNow | Step::Pause(_) | Step::Resume(_)) {
-            tracing::warn!(?step, code = failure.code, message = failure.message, "a step failed and is left out");
+        if matches!(
+            step,
+            Step::Purge | Step::HeartbeatNow | Step::Pause(_) | Step::Resume(_)
+        ) {
+            tracing::warn!(
+                ?step,
+                code = failure.code,
+                message = failure.message,
+                "a step failed and is left out"
+            );
             return Ok(());
         }
         match failure.class {
@@ -95,19 +121,30 @@ impl StreamThreadCore {
     fn may_retry(&self, step: &Step, now_ms: i64) -> bool {
         const MOST_RETRIES: u32 = 10_000;
         let bound_ms = match step {
-            Step::InitTransactions => return self.retries < MOST_RETRIES.min(u32::try_from(self.settings.task_timeout_ms / 1_000).unwrap_or(300)),
+            Step::InitTransactions => {
+                return self.retries
+                    < MOST_RETRIES.min(u32::try_from(self.settings.task_timeout_ms / 1_000).unwrap_or(300));
+            }
             _ => self.settings.transaction_timeout_ms,
         };
-        self.retries < MOST_RETRIES && self.transaction_began_ms.is_some_and(|began_ms| now_ms - began_ms < bound_ms)
+        self.retries < MOST_RETRIES
+            && self
+                .transaction_began_ms
+                .is_some_and(|began_ms| now_ms - began_ms < bound_ms)
     }
 
     /// A fenced producer: our own transaction timed out, or another process has our identity. The second time in a row
     /// within our own clock's timeout it must be another process, and two of them would fence each other for ever
     /// (design rule 1.13).
     fn fenced(&mut self, failure: CallFailure, now_ms: i64) -> ProcessResult {
-        let in_time = self.transaction_began_ms.is_some_and(|began_ms| now_ms - began_ms < self.settings.transaction_timeout_ms);
+        let in_time = self
+            .transaction_began_ms
+            .is_some_and(|began_ms| now_ms - began_ms < self.settings.transaction_timeout_ms);
         if in_time && self.fenced_before {
-            let reason = format!("another process uses the transactional id of this one ({}): give each process its own state.dir or process.id", failure.message);
+            let reason = format!(
+                "another process uses the transactional id of this one ({}): give each process its own state.dir or process.id",
+                failure.message
+            );
             return Err(Box::new(Error::TaskMigrated { reason }));
         }
         self.fenced_before = in_time;
@@ -120,15 +157,32 @@ impl StreamThreadCore {
     /// # Errors
     /// When it answers `Fail`; also for `Resume`, which can't be honoured once the broker refused a record of a
     /// transaction: the transaction has to be aborted.
-    pub fn on_undelivered(&mut self, topic_partition: &crate::TopicPartition, code: &str, message: &str, retriable: bool) -> ProcessResult {
+    pub fn on_undelivered(
+        &mut self,
+        topic_partition: &crate::TopicPartition,
+        code: &str,
+        message: &str,
+        retriable: bool,
+    ) -> ProcessResult {
         self.in_flight = None;
-        let decision = self.handlers.production.handle_send(&topic_partition.topic, code, message, retriable);
+        let decision = self
+            .handlers
+            .production
+            .handle_send(&topic_partition.topic, code, message, retriable);
         if decision == ProductionDecision::Retry && retriable {
             self.abort_and_rebuild();
             return Ok(());
         }
-        let hint = if decision == ProductionDecision::Resume { " (it can't be dropped: the broker refused it inside a transaction)" } else { "" };
-        Err(Box::new(Error::Produce { topic_partition: topic_partition.clone(), code: code.to_owned(), message: format!("{message}{hint}") }))
+        let hint = if decision == ProductionDecision::Resume {
+            " (it can't be dropped: the broker refused it inside a transaction)"
+        } else {
+            ""
+        };
+        Err(Box::new(Error::Produce {
+            topic_partition: topic_partition.clone(),
+            code: code.to_owned(),
+            message: format!("{message}{hint}"),
+        }))
     }
 
     /// A record that the client refused before it was sent: the production handler decides, and may let it pass.
@@ -136,11 +190,19 @@ impl StreamThreadCore {
     /// # Errors
     /// When it answers anything but `Resume`.
     pub fn may_drop(&self, topic_partition: &crate::TopicPartition, code: &str, message: &str) -> ProcessResult {
-        match self.handlers.production.handle_send(&topic_partition.topic, code, message, false) {
+        match self
+            .handlers
+            .production
+            .handle_send(&topic_partition.topic, code, message, false)
+        {
             ProductionDecision::Resume => Ok(()),
             ProductionDecision::Fail | ProductionDecision::Retry => {
                 let (topic_partition, code, message) = (topic_partition.clone(), code.to_owned(), message.to_owned());
-                Err(Box::new(Error::Produce { topic_partition, code, message }))
+                Err(Box::new(Error::Produce {
+                    topic_partition,
+                    code,
+                    message,
+                }))
             }
         }
     }
@@ -172,12 +234,23 @@ impl StreamThreadCore {
         self.incarnation += 1;
         self.epoch = self.epoch.wrapping_add(1).max(1);
         let mut unassign = Vec::new();
-        let running: Vec<_> = self.tasks.iter().filter(|(_, slot)| matches!(slot, Slot::Running(_))).map(|(id, _)| *id).collect();
+        let running: Vec<_> = self
+            .tasks
+            .iter()
+            .filter(|(_, slot)| matches!(slot, Slot::Running(_)))
+            .map(|(id, _)| *id)
+            .collect();
         for id in running {
             self.forget_partitions(id, &mut unassign);
             if let Some(Slot::Running(task)) = self.tasks.remove(&id) {
                 let (state, schedules) = task.into_committed();
-                self.tasks.insert(id, Slot::Waiting { state: Some(state), schedules });
+                self.tasks.insert(
+                    id,
+                    Slot::Waiting {
+                        state: Some(state),
+                        schedules,
+                    },
+                );
             }
         }
         if !unassign.is_empty() {
@@ -187,5 +260,9 @@ impl StreamThreadCore {
 }
 
 fn stop(step: &Step, failure: CallFailure) -> Box<Error> {
-    Box::new(Error::Kafka { what: format!("{step:?}"), code: failure.code, message: failure.message })
+    Box::new(Error::Kafka {
+        what: format!("{step:?}"),
+        code: failure.code,
+        message: failure.message,
+    })
 }

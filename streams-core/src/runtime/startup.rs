@@ -3,10 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use streams_state::{StateError, ChangelogFacts, StoreId, StoreMetadata, TaskState, Verdict, assess, disagreeing_inputs};
+use streams_state::{
+    ChangelogFacts, StateError, StoreId, StoreMetadata, TaskState, Verdict, assess, disagreeing_inputs,
+};
 
 use super::core::{Owned, Slot, StreamThreadCore};
-use super::effect::{Assignment, CallFailure, ChangelogRestore, Effect, FailureClass, Outcome, ResetTo, RestoreJob, Restored};
+use super::effect::{
+    Assignment, CallFailure, ChangelogRestore, Effect, FailureClass, Outcome, ResetTo, RestoreJob, Restored,
+};
 use super::step::Step;
 use crate::error::{Error, ProcessResult};
 use crate::fetch::PartitionId;
@@ -49,7 +53,10 @@ impl StreamThreadCore {
     pub(super) fn start_up_effect(&mut self, step: &Step, now_ms: i64) -> ProcessResult<Option<Effect>> {
         match step {
             Step::FetchCommitted => {
-                let waiting = self.tasks.iter().filter(|(_, slot)| matches!(slot, Slot::Waiting { .. }));
+                let waiting = self
+                    .tasks
+                    .iter()
+                    .filter(|(_, slot)| matches!(slot, Slot::Waiting { .. }));
                 let mut partitions = Vec::new();
                 for (id, _) in waiting {
                     partitions.extend(self.input_partitions(*id)?);
@@ -79,7 +86,9 @@ impl StreamThreadCore {
                 self.starts_known(&offsets);
                 Ok(())
             }
-            (Step::ListChangelogs, Outcome::Changelogs(facts)) => self.changelogs_known(&facts.into_iter().collect(), now_ms),
+            (Step::ListChangelogs, Outcome::Changelogs(facts)) => {
+                self.changelogs_known(&facts.into_iter().collect(), now_ms)
+            }
             (Step::Assign(_), Outcome::Done) => Ok(()),
             (step, outcome) => Err(Error::bug(format!("{outcome:?} does not answer {step:?}"))),
         }
@@ -88,18 +97,28 @@ impl StreamThreadCore {
     pub(super) fn start_up_failed(&mut self, failure: CallFailure, now_ms: i64) -> ProcessResult {
         let since_ms = *self.start_up_failing_since_ms.get_or_insert(now_ms);
         if failure.class != FailureClass::Retriable {
-            return Err(Box::new(Error::Kafka { what: "the start-up of tasks".to_owned(), code: failure.code, message: failure.message }));
+            return Err(Box::new(Error::Kafka {
+                what: "the start-up of tasks".to_owned(),
+                code: failure.code,
+                message: failure.message,
+            }));
         }
         if now_ms - since_ms > self.settings.task_timeout_ms {
             let what = format!("the start-up of tasks ({}: {})", failure.code, failure.message);
-            return Err(Box::new(Error::Timeout { what, waited_ms: now_ms - since_ms, setting: "task.timeout.ms" }));
+            return Err(Box::new(Error::Timeout {
+                what,
+                waited_ms: now_ms - since_ms,
+                setting: "task.timeout.ms",
+            }));
         }
         self.start_up_after_ms = now_ms + RETRY_MS;
         Ok(())
     }
 
     fn subtopology(&self, task: TaskId) -> ProcessResult<&SubtopologyPlan> {
-        self.plan.subtopology(task.subtopology).ok_or_else(|| Error::bug(format!("task {task} is of no sub-topology")))
+        self.plan
+            .subtopology(task.subtopology)
+            .ok_or_else(|| Error::bug(format!("task {task} is of no sub-topology")))
     }
 
     /// The input partitions of a task: its partition of every source topic that has so many.
@@ -107,7 +126,9 @@ impl StreamThreadCore {
         let mut partitions = Vec::new();
         for topic in self.subtopology(task)?.source_topics.keys() {
             let count = self.topics.partitions(topic).ok_or_else(|| {
-                Box::new(Error::Topics { message: format!("source topic {topic} of task {task} does not exist: create it") })
+                Box::new(Error::Topics {
+                    message: format!("source topic {topic} of task {task} does not exist: create it"),
+                })
             })?;
             if task.partition < count {
                 partitions.push(TopicPartition::new(&**topic, task.partition));
@@ -118,18 +139,38 @@ impl StreamThreadCore {
 
     fn committed_known(&mut self, offsets: Vec<(TopicPartition, Option<(i64, String)>)>) -> ProcessResult {
         let offsets: BTreeMap<_, _> = offsets.into_iter().collect();
-        let waiting: Vec<TaskId> = self.tasks.iter().filter(|(_, slot)| matches!(slot, Slot::Waiting { .. })).map(|(id, _)| *id).collect();
+        let waiting: Vec<TaskId> = self
+            .tasks
+            .iter()
+            .filter(|(_, slot)| matches!(slot, Slot::Waiting { .. }))
+            .map(|(id, _)| *id)
+            .collect();
         for id in waiting {
             let mut inputs = Vec::new();
             for topic_partition in self.input_partitions(id)? {
-                let committed = offsets.get(&topic_partition).ok_or_else(|| Error::bug(format!("no answer for {topic_partition}")))?.clone();
+                let committed = offsets
+                    .get(&topic_partition)
+                    .ok_or_else(|| Error::bug(format!("no answer for {topic_partition}")))?
+                    .clone();
                 let reset = self.reset_next.remove(&topic_partition);
-                let start_offset = committed.as_ref().filter(|_| !reset).map_or(UNRESOLVED, |(offset, _)| *offset);
-                inputs.push(TaskInput { topic_partition, id: self.new_partition_id(), start_offset, committed });
+                let start_offset = committed
+                    .as_ref()
+                    .filter(|_| !reset)
+                    .map_or(UNRESOLVED, |(offset, _)| *offset);
+                inputs.push(TaskInput {
+                    topic_partition,
+                    id: self.new_partition_id(),
+                    start_offset,
+                    committed,
+                });
             }
             if let Some(slot) = self.tasks.get_mut(&id) {
                 if let Slot::Waiting { state, schedules } = slot {
-                    *slot = Slot::Starting { state: state.take(), schedules: std::mem::take(schedules), inputs };
+                    *slot = Slot::Starting {
+                        state: state.take(),
+                        schedules: std::mem::take(schedules),
+                        inputs,
+                    };
                 }
             }
         }
@@ -154,7 +195,11 @@ impl StreamThreadCore {
                     AutoOffsetReset::None => None,
                 };
                 // Repartition topics always start at their beginning: what lies there was written by this application.
-                let reset = if self.is_repartition_topic(topic) { Some(ResetTo::Earliest) } else { reset };
+                let reset = if self.is_repartition_topic(topic) {
+                    Some(ResetTo::Earliest)
+                } else {
+                    reset
+                };
                 let reset = reset.ok_or_else(|| Box::new(Error::Topics {
                     message: format!("{} has no committed offset and auto.offset.reset is none: set it to earliest or latest, or set the group's offset", input.topic_partition),
                 }))?;
@@ -165,15 +210,25 @@ impl StreamThreadCore {
     }
 
     fn reset_of(&self, topic: &str) -> AutoOffsetReset {
-        let node = self.plan.subtopologies.iter().find_map(|subtopology| subtopology.source_topics.get(topic));
-        match node.and_then(|node| self.topology.nodes().get(*node)).map(|node| &node.kind) {
+        let node = self
+            .plan
+            .subtopologies
+            .iter()
+            .find_map(|subtopology| subtopology.source_topics.get(topic));
+        match node
+            .and_then(|node| self.topology.nodes().get(*node))
+            .map(|node| &node.kind)
+        {
             Some(NodeKind::Source { reset, .. }) => *reset,
             _ => AutoOffsetReset::Configured,
         }
     }
 
     pub(super) fn is_repartition_topic(&self, topic: &str) -> bool {
-        self.plan.subtopologies.iter().any(|subtopology| subtopology.reads_repartition(topic))
+        self.plan
+            .subtopologies
+            .iter()
+            .any(|subtopology| subtopology.reads_repartition(topic))
     }
 
     fn starts_known(&mut self, offsets: &[(TopicPartition, i64)]) {
@@ -200,9 +255,21 @@ impl StreamThreadCore {
     }
 
     fn changelogs_known(&mut self, facts: &BTreeMap<TopicPartition, ChangelogFacts>, now_ms: i64) -> ProcessResult {
-        let starting: Vec<TaskId> = self.tasks.iter().filter(|(_, slot)| matches!(slot, Slot::Starting { .. })).map(|(id, _)| *id).collect();
+        let starting: Vec<TaskId> = self
+            .tasks
+            .iter()
+            .filter(|(_, slot)| matches!(slot, Slot::Starting { .. }))
+            .map(|(id, _)| *id)
+            .collect();
         for id in starting {
-            let Some(Slot::Starting { state, schedules, inputs }) = self.tasks.get_mut(&id) else { continue };
+            let Some(Slot::Starting {
+                state,
+                schedules,
+                inputs,
+            }) = self.tasks.get_mut(&id)
+            else {
+                continue;
+            };
             let (state, schedules, inputs) = (state.take(), std::mem::take(schedules), std::mem::take(inputs));
             let slot = self.prepare(id, state, schedules, inputs, facts, now_ms)?;
             self.tasks.insert(id, slot);
@@ -211,7 +278,15 @@ impl StreamThreadCore {
     }
 
     /// Opens a task's state and compares it with the inputs and the changelogs.
-    fn prepare(&mut self, id: TaskId, state: Option<TaskState>, schedules: Vec<i64>, inputs: Vec<TaskInput>, facts: &BTreeMap<TopicPartition, ChangelogFacts>, now_ms: i64) -> ProcessResult<Slot> {
+    fn prepare(
+        &mut self,
+        id: TaskId,
+        state: Option<TaskState>,
+        schedules: Vec<i64>,
+        inputs: Vec<TaskInput>,
+        facts: &BTreeMap<TopicPartition, ChangelogFacts>,
+        now_ms: i64,
+    ) -> ProcessResult<Slot> {
         let mut state = match state {
             Some(state) => state,
             None => match self.open_state(id)? {
@@ -227,28 +302,53 @@ impl StreamThreadCore {
         for changelog in &self.subtopology(id)?.changelogs {
             let store = &changelog.store;
             let topic_partition = TopicPartition::new(&*changelog.topic.name, id.partition);
-            let mut facts = *facts.get(&topic_partition).ok_or_else(|| Error::bug(format!("no answer for {topic_partition}")))?;
+            let mut facts = *facts
+                .get(&topic_partition)
+                .ok_or_else(|| Error::bug(format!("no answer for {topic_partition}")))?;
             let source = inputs.iter().find(|input| input.topic_partition == topic_partition);
-            facts.source_topic_committed = source.map(|input| input.committed.as_ref().map_or(facts.log_start, |(offset, _)| *offset));
-            let store_id = state.store_id(store).ok_or_else(|| Error::bug(format!("store {store} is not in the state of task {id}")))?;
-            let timestamped = self.topology.store(store).is_none_or(|store| store.factory.is_timestamped());
+            facts.source_topic_committed =
+                source.map(|input| input.committed.as_ref().map_or(facts.log_start, |(offset, _)| *offset));
+            let store_id = state
+                .store_id(store)
+                .ok_or_else(|| Error::bug(format!("store {store} is not in the state of task {id}")))?;
+            let timestamped = self
+                .topology
+                .store(store)
+                .is_none_or(|store| store.factory.is_timestamped());
             if let Some(restore) = judge(id, &mut state, store_id, store, topic_partition, &facts, now_ms)? {
                 let restore = ChangelogRestore { timestamped, ..restore };
                 changelogs.push(restore);
             }
         }
         if changelogs.is_empty() {
-            return Ok(Slot::Restored { state: Some(state), schedules, inputs });
+            return Ok(Slot::Restored {
+                state: Some(state),
+                schedules,
+                inputs,
+            });
         }
         self.incarnation += 1;
-        let job = RestoreJob { task: id, incarnation: self.incarnation, state, changelogs };
-        Ok(Slot::Restorable { job: Some(job), schedules, inputs })
+        let job = RestoreJob {
+            task: id,
+            incarnation: self.incarnation,
+            state,
+            changelogs,
+        };
+        Ok(Slot::Restorable {
+            job: Some(job),
+            schedules,
+            inputs,
+        })
     }
 
     /// `None`: another thread of this process has not let go of it yet; try again.
     fn open_state(&self, id: TaskId) -> ProcessResult<Option<TaskState>> {
         let stores = &self.subtopology(id)?.stores;
-        let specs = stores.iter().filter_map(|name| self.topology.store(name)).map(|store| store.spec.clone()).collect();
+        let specs = stores
+            .iter()
+            .filter_map(|name| self.topology.store(name))
+            .map(|store| store.spec.clone())
+            .collect();
         match self.opener.open(id, specs) {
             Ok(state) => {
                 if let Some(path) = state.was_set_aside() {
@@ -263,9 +363,15 @@ impl StreamThreadCore {
 
     fn start_restore(&mut self, task: TaskId) -> Option<Effect> {
         let slot = self.tasks.get_mut(&task)?;
-        let Slot::Restorable { job, schedules, inputs } = slot else { return None };
+        let Slot::Restorable { job, schedules, inputs } = slot else {
+            return None;
+        };
         let (job, schedules, inputs) = (job.take()?, std::mem::take(schedules), std::mem::take(inputs));
-        *slot = Slot::Restoring { lease: job.incarnation, schedules, inputs };
+        *slot = Slot::Restoring {
+            lease: job.incarnation,
+            schedules,
+            inputs,
+        };
         Some(Effect::Restore(job))
     }
 
@@ -274,8 +380,17 @@ impl StreamThreadCore {
     /// # Errors
     /// When the restore failed for good.
     pub fn on_restored(&mut self, restored: Restored, now_ms: i64) -> ProcessResult {
-        let Some(slot) = self.tasks.get_mut(&restored.task) else { return Ok(()) };
-        let Slot::Restoring { lease, schedules, inputs } = slot else { return Ok(()) };
+        let Some(slot) = self.tasks.get_mut(&restored.task) else {
+            return Ok(());
+        };
+        let Slot::Restoring {
+            lease,
+            schedules,
+            inputs,
+        } = slot
+        else {
+            return Ok(());
+        };
         if *lease != restored.incarnation {
             return Ok(());
         }
@@ -284,31 +399,69 @@ impl StreamThreadCore {
             None => {
                 let records: u64 = restored.records.values().sum();
                 self.totals.restored_records += records;
-                *slot = Slot::Restored { state: Some(restored.state), schedules, inputs };
+                *slot = Slot::Restored {
+                    state: Some(restored.state),
+                    schedules,
+                    inputs,
+                };
                 Ok(())
             }
             Some(failure) => {
                 // What was applied so far is kept: the next attempt goes on from the stored position.
-                *slot = Slot::Waiting { state: Some(restored.state), schedules };
+                *slot = Slot::Waiting {
+                    state: Some(restored.state),
+                    schedules,
+                };
                 self.start_up_failed(failure, now_ms)
             }
         }
     }
 
     fn start_task(&mut self, id: TaskId, now_ms: i64) -> ProcessResult<Option<Effect>> {
-        let Some(Slot::Restored { state, schedules, inputs }) = self.tasks.get_mut(&id) else { return Ok(None) };
-        let (Some(state), schedules, inputs) = (state.take(), std::mem::take(schedules), std::mem::take(inputs)) else { return Ok(None) };
+        let Some(Slot::Restored {
+            state,
+            schedules,
+            inputs,
+        }) = self.tasks.get_mut(&id)
+        else {
+            return Ok(None);
+        };
+        let (Some(state), schedules, inputs) = (state.take(), std::mem::take(schedules), std::mem::take(inputs)) else {
+            return Ok(None);
+        };
         let incarnation = self.incarnation;
         let mut partitions = Vec::new();
         for input in &inputs {
             let (topic_partition, start_offset) = (input.topic_partition.clone(), input.start_offset);
-            self.partitions.insert(input.id, Owned { task: id, topic_partition: topic_partition.clone(), incarnation, paused: false });
-            partitions.push(Assignment { topic_partition, start_offset, id: input.id, incarnation });
+            self.partitions.insert(
+                input.id,
+                Owned {
+                    task: id,
+                    topic_partition: topic_partition.clone(),
+                    incarnation,
+                    paused: false,
+                },
+            );
+            partitions.push(Assignment {
+                topic_partition,
+                start_offset,
+                id: input.id,
+                incarnation,
+            });
         }
-        let plan = self.plan.subtopology(id.subtopology).ok_or_else(|| Error::bug(format!("task {id} is of no sub-topology")))?;
+        let plan = self
+            .plan
+            .subtopology(id.subtopology)
+            .ok_or_else(|| Error::bug(format!("task {id} is of no sub-topology")))?;
         let first_slot = self.next_slot;
-        self.next_slot = self.next_slot.wrapping_add(u32::try_from(plan.stores.len()).unwrap_or(0)).max(1);
-        let limits = TaskLimits { max_idle_ms: self.settings.max_task_idle_ms, buffered_per_partition: self.settings.buffered_records_per_partition };
+        self.next_slot = self
+            .next_slot
+            .wrapping_add(u32::try_from(plan.stores.len()).unwrap_or(0))
+            .max(1);
+        let limits = TaskLimits {
+            max_idle_ms: self.settings.max_task_idle_ms,
+            buffered_per_partition: self.settings.buffered_records_per_partition,
+        };
         let task = Task::new(TaskSeed {
             id,
             topology: &self.topology,
@@ -345,12 +498,29 @@ fn check_inputs(id: TaskId, state: &TaskState, inputs: &[TaskInput]) -> ProcessR
         "the group's offsets expired or were reset, so input would be counted twice ({}): set the group's offsets back, or delete the task's state and changelogs to start over",
         list.join("; ")
     );
-    Err(Box::new(Error::TaskCorrupted { task: id, store: "(inputs)".to_owned(), reason }))
+    Err(Box::new(Error::TaskCorrupted {
+        task: id,
+        store: "(inputs)".to_owned(),
+        reason,
+    }))
 }
 
 /// Compares one store with its changelog; `None` = it is current.
-fn judge(id: TaskId, state: &mut TaskState, store: StoreId, name: &str, topic_partition: TopicPartition, facts: &ChangelogFacts, now_ms: i64) -> ProcessResult<Option<ChangelogRestore>> {
-    let metadata = |position| StoreMetadata { changelog_topic_id: facts.topic_id, position, own_commit: false, applied_at_ms: now_ms };
+fn judge(
+    id: TaskId,
+    state: &mut TaskState,
+    store: StoreId,
+    name: &str,
+    topic_partition: TopicPartition,
+    facts: &ChangelogFacts,
+    now_ms: i64,
+) -> ProcessResult<Option<ChangelogRestore>> {
+    let metadata = |position| StoreMetadata {
+        changelog_topic_id: facts.topic_id,
+        position,
+        own_commit: false,
+        applied_at_ms: now_ms,
+    };
     let known = state.store_metadata(store).cloned();
     let (from, to, from_zero) = match assess(known.as_ref(), facts, now_ms) {
         Verdict::Current => return Ok(None),
@@ -363,8 +533,14 @@ fn judge(id: TaskId, state: &mut TaskState, store: StoreId, name: &str, topic_pa
             (from, to, true)
         }
         Verdict::Stop { reason } => {
-            let reason = format!("{reason} ({topic_partition}); if the changelog is right, delete the local state of task {id} to rebuild it");
-            return Err(Box::new(Error::TaskCorrupted { task: id, store: name.to_owned(), reason }));
+            let reason = format!(
+                "{reason} ({topic_partition}); if the changelog is right, delete the local state of task {id} to rebuild it"
+            );
+            return Err(Box::new(Error::TaskCorrupted {
+                task: id,
+                store: name.to_owned(),
+                reason,
+            }));
         }
     };
     if from >= to {
@@ -378,5 +554,14 @@ fn judge(id: TaskId, state: &mut TaskState, store: StoreId, name: &str, topic_pa
         }
         return Ok(None);
     }
-    Ok(Some(ChangelogRestore { store, name: name.to_owned(), topic_partition, from, to, from_zero, timestamped: true, metadata: metadata(to) }))
+    Ok(Some(ChangelogRestore {
+        store,
+        name: name.to_owned(),
+        topic_partition,
+        from,
+        to,
+        from_zero,
+        timestamped: true,
+        metadata: metadata(to),
+    }))
 }

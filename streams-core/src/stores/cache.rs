@@ -58,7 +58,15 @@ pub(crate) struct Cache<V> {
 
 impl<V> Default for Cache<V> {
     fn default() -> Self {
-        Cache { index: HashTable::new(), slots: Vec::new(), free: Vec::new(), newest: NONE, oldest: NONE, dirty: Vec::new(), charged: 0 }
+        Cache {
+            index: HashTable::new(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            newest: NONE,
+            oldest: NONE,
+            dirty: Vec::new(),
+            charged: 0,
+        }
     }
 }
 
@@ -70,7 +78,9 @@ impl<V> Cache<V> {
     /// The entry of a key, made the newest.
     pub(crate) fn find(&mut self, key: &[u8]) -> Option<u32> {
         let slots = &self.slots;
-        let found = self.index.find(hash(key), |at| slots.get(*at as usize).is_some_and(|slot| *slot.key == *key));
+        let found = self.index.find(hash(key), |at| {
+            slots.get(*at as usize).is_some_and(|slot| *slot.key == *key)
+        });
         let at = *found?;
         self.touch(at);
         Some(at)
@@ -78,7 +88,17 @@ impl<V> Cache<V> {
 
     /// Adds an entry for a key that has none.
     pub(crate) fn insert(&mut self, key: &[u8], held: Held<V>, value_len: usize) -> u32 {
-        let slot = Slot { key: key.into(), held, old: None, context: None, unserialized: false, value_len, charged: 0, newer: NONE, older: NONE };
+        let slot = Slot {
+            key: key.into(),
+            held,
+            old: None,
+            context: None,
+            unserialized: false,
+            value_len,
+            charged: 0,
+            newer: NONE,
+            older: NONE,
+        };
         let at = match self.free.pop() {
             Some(at) => {
                 if let Some(place) = self.slots.get_mut(at as usize) {
@@ -92,7 +112,9 @@ impl<V> Cache<V> {
             }
         };
         let slots = &self.slots;
-        self.index.insert_unique(hash(key), at, |at| slots.get(*at as usize).map_or(0, |slot| hash(&slot.key)));
+        self.index.insert_unique(hash(key), at, |at| {
+            slots.get(*at as usize).map_or(0, |slot| hash(&slot.key))
+        });
         self.link_newest(at);
         self.recharge(at, value_len);
         at
@@ -108,7 +130,9 @@ impl<V> Cache<V> {
 
     /// Notes an update; the entry joins the dirty list at its first one since the last flush.
     pub(crate) fn mark_dirty(&mut self, at: u32, origin: &RecordContext, timestamp_ms: i64, headers: &Headers) {
-        let Some(slot) = self.slots.get_mut(at as usize) else { return };
+        let Some(slot) = self.slots.get_mut(at as usize) else {
+            return;
+        };
         slot.unserialized = true;
         match &mut slot.context {
             Some(context) => context.move_to(origin, timestamp_ms, headers),
@@ -144,7 +168,9 @@ impl<V> Cache<V> {
 
     /// Forgets an entry; the task's bytes have the truth.
     pub(crate) fn remove(&mut self, at: u32) {
-        let Some(slot) = self.slots.get_mut(at as usize) else { return };
+        let Some(slot) = self.slots.get_mut(at as usize) else {
+            return;
+        };
         let key = std::mem::take(&mut slot.key);
         self.charged -= slot.charged;
         slot.charged = 0;
@@ -206,7 +232,9 @@ impl<V> Cache<V> {
     }
 
     fn unlink(&mut self, at: u32) {
-        let Some(slot) = self.slots.get(at as usize) else { return };
+        let Some(slot) = self.slots.get(at as usize) else {
+            return;
+        };
         let (newer, older) = (slot.newer, slot.older);
         match self.slots.get_mut(newer as usize) {
             Some(slot) => slot.older = older,

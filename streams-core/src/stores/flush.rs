@@ -31,8 +31,12 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
         key.clear();
         let taken = {
             let mut cache = self.cache.borrow_mut();
-            let Some(slot) = cache.slot_mut(at) else { return Err(Error::bug("a dirty cache slot is gone")) };
-            let Some(context) = slot.context.take() else { return Ok(()) };
+            let Some(slot) = cache.slot_mut(at) else {
+                return Err(Error::bug("a dirty cache slot is gone"));
+            };
+            let Some(context) = slot.context.take() else {
+                return Ok(());
+            };
             slot.unserialized = false;
             key.extend_from_slice(&slot.key);
             (slot.held.take(), slot.old.take(), context)
@@ -66,31 +70,51 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
             }
             Held::Absent => {
                 let mut there = false;
-                self.layout.read(&cx.state, self.base.id, key, &mut |bytes| there = bytes.is_some()).map_err(|e| Error::state(cx.task(), e))?;
+                self.layout
+                    .read(&cx.state, self.base.id, key, &mut |bytes| there = bytes.is_some())
+                    .map_err(|e| Error::state(cx.task(), e))?;
                 if there {
                     self.store(cx, key, None)?;
                     self.log(cx, key, None, timestamp_ms)?;
                 }
                 Ok(there)
             }
-            Held::Out => Err(Error::bug(format!("store {}: a dirty value is lent out", self.base.name))),
+            Held::Out => Err(Error::bug(format!(
+                "store {}: a dirty value is lent out",
+                self.base.name
+            ))),
         }
     }
 
     fn forward(&self, cx: &mut TaskContext, key: &[u8], held: Held<V>, old: Option<&[u8]>) -> ProcessResult<Held<V>> {
         let listener = self.listener.borrow().as_ref().map(Rc::clone);
         let Some(listener) = listener else { return Ok(held) };
-        let typed_key = self.layout.decode(&self.base.topic, key).map_err(|source| self.unreadable(cx, &source))?;
-        let old = old.map(|bytes| self.decode_value(cx, bytes)).transpose()?.map(|old| old.value);
+        let typed_key = self
+            .layout
+            .decode(&self.base.topic, key)
+            .map_err(|source| self.unreadable(cx, &source))?;
+        let old = old
+            .map(|bytes| self.decode_value(cx, bytes))
+            .transpose()?
+            .map(|old| old.value);
         let (new, time) = match held {
             Held::Value(value, time) => (Some(value), Some(time)),
             Held::Absent | Held::Out => (None, None),
         };
-        let RecordContext { timestamp_ms, headers, .. } = cx.current.clone();
+        let RecordContext {
+            timestamp_ms, headers, ..
+        } = cx.current.clone();
         let change = Change::new(new, old);
-        let record = Record { key: &typed_key, value: &change, timestamp_ms: time.unwrap_or(timestamp_ms), headers: &headers };
+        let record = Record {
+            key: &typed_key,
+            value: &change,
+            timestamp_ms: time.unwrap_or(timestamp_ms),
+            headers: &headers,
+        };
         listener.flushed(cx, record)?;
-        Ok(change.new.map_or(Held::Absent, |value| Held::Value(value, time.unwrap_or(timestamp_ms))))
+        Ok(change
+            .new
+            .map_or(Held::Absent, |value| Held::Value(value, time.unwrap_or(timestamp_ms))))
     }
 
     /// Puts the dirty entries into the task's bytes without logging or forwarding them, so that a scan sees them.
@@ -116,7 +140,9 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
         let mut buffer = std::mem::take(&mut *self.value_buffer.borrow_mut());
         buffer.clear();
         let bytes = match value {
-            Some((value, time)) => self.encode_value(cx, value, time, &mut buffer)?.then_some(buffer.as_slice()),
+            Some((value, time)) => self
+                .encode_value(cx, value, time, &mut buffer)?
+                .then_some(buffer.as_slice()),
             None => None,
         };
         let (task, len) = (cx.task(), bytes.map_or(0, <[u8]>::len));
@@ -127,11 +153,16 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
 
     /// Logs a row: the plain value, with the event time as the record's timestamp.
     pub(super) fn log(&self, cx: &mut TaskContext, key: &[u8], value: Option<&V>, timestamp_ms: i64) -> ProcessResult {
-        let Some(changelog) = &self.base.changelog else { return Ok(()) };
+        let Some(changelog) = &self.base.changelog else {
+            return Ok(());
+        };
         let mut buffer = std::mem::take(&mut *self.value_buffer.borrow_mut());
         buffer.clear();
         let present = match value {
-            Some(value) => self.value_serde.serialize(&self.base.topic, value, &mut buffer).map_err(|e| self.unwritable(cx, "value", e))?,
+            Some(value) => self
+                .value_serde
+                .serialize(&self.base.topic, value, &mut buffer)
+                .map_err(|e| self.unwritable(cx, "value", e))?,
             None => false,
         };
         let key_len = buffer.len();

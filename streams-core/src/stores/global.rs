@@ -39,7 +39,12 @@ pub struct GlobalStore<K, V> {
 
 impl<K: 'static, V: 'static> GlobalStore<K, V> {
     pub(crate) fn new(name: Arc<str>, reader: StateReader, key: SharedSerde<K>, value: SharedSerde<V>) -> Self {
-        GlobalStore { name, reader, key, value }
+        GlobalStore {
+            name,
+            reader,
+            key,
+            value,
+        }
     }
 
     /// A row with its event time (ms since the Unix epoch); `None` if there is none, or the key is null.
@@ -48,22 +53,39 @@ impl<K: 'static, V: 'static> GlobalStore<K, V> {
     /// When the row can't be read.
     pub fn get(&self, cx: &TaskContext, key: &K) -> ProcessResult<Option<ValueAndTimestamp<V>>> {
         let task = cx.task();
-        let corrupted = |reason: String| Box::new(Error::TaskCorrupted { task, store: self.name.to_string(), reason });
+        let corrupted = |reason: String| {
+            Box::new(Error::TaskCorrupted {
+                task,
+                store: self.name.to_string(),
+                reason,
+            })
+        };
         let mut bytes = Vec::new();
-        let present = self.key.serialize(&self.name, key, &mut bytes).map_err(|error| corrupted(error.to_string()))?;
+        let present = self
+            .key
+            .serialize(&self.name, key, &mut bytes)
+            .map_err(|error| corrupted(error.to_string()))?;
         if !present {
             return Ok(None);
         }
         let snapshot = self.reader.snapshot().map_err(|source| Error::state(task, source))?;
-        let Some(id) = snapshot.store_id(&self.name) else { return Ok(None) };
+        let Some(id) = snapshot.store_id(&self.name) else {
+            return Ok(None);
+        };
         let mut row = None;
         let mut read = |stored: Option<&[u8]>| {
             row = stored.and_then(<[u8]>::split_first_chunk::<8>).map(|(time, value)| {
                 let value = self.value.deserialize(&self.name, Some(value))?;
-                Ok(ValueAndTimestamp { value, timestamp_ms: i64::from_be_bytes(*time) })
+                Ok(ValueAndTimestamp {
+                    value,
+                    timestamp_ms: i64::from_be_bytes(*time),
+                })
             });
         };
-        snapshot.get(id, &bytes, &mut read).map_err(|source| Error::state(task, source))?;
-        row.transpose().map_err(|error: crate::SerdeError| corrupted(error.to_string()))
+        snapshot
+            .get(id, &bytes, &mut read)
+            .map_err(|source| Error::state(task, source))?;
+        row.transpose()
+            .map_err(|error: crate::SerdeError| corrupted(error.to_string()))
     }
 }

@@ -26,7 +26,13 @@ pub trait Layout: 'static {
     ///
     /// # Errors
     /// When the storage can't be read.
-    fn read(&self, state: &TaskState, id: StoreId, key: &[u8], read: &mut dyn FnMut(Option<&[u8]>)) -> Result<(), StateError>;
+    fn read(
+        &self,
+        state: &TaskState,
+        id: StoreId,
+        key: &[u8],
+        read: &mut dyn FnMut(Option<&[u8]>),
+    ) -> Result<(), StateError>;
 
     /// Stores the bytes of a key; `None` deletes.
     ///
@@ -69,7 +75,13 @@ impl<K: 'static> Layout for KeyValueLayout<K> {
         self.serde.deserialize(topic, Some(bytes))
     }
 
-    fn read(&self, state: &TaskState, id: StoreId, key: &[u8], read: &mut dyn FnMut(Option<&[u8]>)) -> Result<(), StateError> {
+    fn read(
+        &self,
+        state: &TaskState,
+        id: StoreId,
+        key: &[u8],
+        read: &mut dyn FnMut(Option<&[u8]>),
+    ) -> Result<(), StateError> {
         state.get(id, key, read)
     }
 
@@ -92,7 +104,13 @@ impl<K: 'static> WindowLayout<K> {
     }
 
     /// Appends the identity of a key in the window that starts at `start_ms`; false = the key is null.
-    pub(super) fn encode_parts(&self, topic: &str, key: &K, start_ms: i64, out: &mut Vec<u8>) -> Result<bool, SerdeError> {
+    pub(super) fn encode_parts(
+        &self,
+        topic: &str,
+        key: &K,
+        start_ms: i64,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, SerdeError> {
         let present = self.serde.serialize(topic, key, out)?;
         out.extend_from_slice(&start_ms.to_be_bytes());
         Ok(present)
@@ -100,8 +118,14 @@ impl<K: 'static> WindowLayout<K> {
 }
 
 fn split(bytes: &[u8]) -> Result<(&[u8], i64), SerdeError> {
-    let parts = bytes.split_last_chunk::<8>().map(|(key, start)| (key, i64::from_be_bytes(*start)));
-    parts.ok_or(SerdeError::Length { type_name: "a window key", expected: 8, actual: bytes.len() })
+    let parts = bytes
+        .split_last_chunk::<8>()
+        .map(|(key, start)| (key, i64::from_be_bytes(*start)));
+    parts.ok_or(SerdeError::Length {
+        type_name: "a window key",
+        expected: 8,
+        actual: bytes.len(),
+    })
 }
 
 fn state_split(bytes: &[u8]) -> (&[u8], i64) {
@@ -118,11 +142,23 @@ impl<K: 'static> Layout for WindowLayout<K> {
 
     fn decode(&self, topic: &str, bytes: &[u8]) -> Result<Windowed<K>, SerdeError> {
         let (key, start_ms) = split(bytes)?;
-        let window = Window { start_ms, end_ms: start_ms.saturating_add(self.size_ms) };
-        Ok(Windowed { key: self.serde.deserialize(topic, Some(key))?, window })
+        let window = Window {
+            start_ms,
+            end_ms: start_ms.saturating_add(self.size_ms),
+        };
+        Ok(Windowed {
+            key: self.serde.deserialize(topic, Some(key))?,
+            window,
+        })
     }
 
-    fn read(&self, state: &TaskState, id: StoreId, key: &[u8], read: &mut dyn FnMut(Option<&[u8]>)) -> Result<(), StateError> {
+    fn read(
+        &self,
+        state: &TaskState,
+        id: StoreId,
+        key: &[u8],
+        read: &mut dyn FnMut(Option<&[u8]>),
+    ) -> Result<(), StateError> {
         let (key, start_ms) = state_split(key);
         state.window_fetch(id, key, start_ms, read)
     }

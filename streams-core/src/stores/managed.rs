@@ -66,7 +66,10 @@ impl CacheBudget {
     /// A budget of `max_bytes`.
     #[must_use]
     pub fn new(max_bytes: usize) -> Rc<Self> {
-        Rc::new(CacheBudget { max_bytes: Cell::new(max_bytes), used_bytes: Cell::new(0) })
+        Rc::new(CacheBudget {
+            max_bytes: Cell::new(max_bytes),
+            used_bytes: Cell::new(0),
+        })
     }
 
     /// The bound.
@@ -88,7 +91,8 @@ impl CacheBudget {
     }
 
     pub(crate) fn charge(&self, before: usize, after: usize) {
-        self.used_bytes.set((self.used_bytes.get() + after).saturating_sub(before));
+        self.used_bytes
+            .set((self.used_bytes.get() + after).saturating_sub(before));
     }
 }
 
@@ -106,9 +110,23 @@ pub struct Changelog {
 impl Changelog {
     /// Logs a put (or with `None` a delete) of a store key. Every record is a full put or delete of its key, so
     /// replaying too much is harmless.
-    pub(crate) fn log(&self, cx: &mut TaskContext, key: &[u8], value: Option<&[u8]>, timestamp_ms: i64) -> ProcessResult {
+    pub(crate) fn log(
+        &self,
+        cx: &mut TaskContext,
+        key: &[u8],
+        value: Option<&[u8]>,
+        timestamp_ms: i64,
+    ) -> ProcessResult {
         cx.counters.changelog_records += 1;
-        cx.push(self.topic, self.partition, timestamp_ms, Some(key), value, [], self.slot)
+        cx.push(
+            self.topic,
+            self.partition,
+            timestamp_ms,
+            Some(key),
+            value,
+            [],
+            self.slot,
+        )
     }
 }
 
@@ -155,9 +173,15 @@ impl TaskStores {
     /// The stores, in the order in which they are flushed.
     pub(crate) fn new(stores: Vec<(Arc<str>, Rc<dyn ManagedStore>)>) -> Self {
         let order = stores.iter().map(|(_, store)| Rc::clone(store)).collect();
-        let entry = |managed: Rc<dyn ManagedStore>| Entry { any: Rc::clone(&managed).as_any(), managed };
+        let entry = |managed: Rc<dyn ManagedStore>| Entry {
+            any: Rc::clone(&managed).as_any(),
+            managed,
+        };
         let by_name = stores.into_iter().map(|(name, store)| (name, entry(store))).collect();
-        TaskStores { by_name: Rc::new(by_name), order: Rc::new(order) }
+        TaskStores {
+            by_name: Rc::new(by_name),
+            order: Rc::new(order),
+        }
     }
 
     /// A store as its type; `None` if there is none of that name and type.
@@ -178,7 +202,10 @@ impl TaskStores {
                 return Ok(());
             }
         }
-        Err(crate::Error::bug(format!("the stores of task {} are still dirty after {ROUNDS} flushes", cx.task())))
+        Err(crate::Error::bug(format!(
+            "the stores of task {} are still dirty after {ROUNDS} flushes",
+            cx.task()
+        )))
     }
 
     /// Brings the caches back under the budget; called between records.

@@ -17,8 +17,15 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
     ///
     /// # Errors
     /// When the row can't be read.
-    pub fn read<R>(&self, cx: &mut TaskContext, key: &L::Key, read: impl FnOnce(Option<(&V, i64)>) -> R) -> ProcessResult<R> {
-        let Some(key) = self.encode(cx, key)? else { return Ok(read(None)) };
+    pub fn read<R>(
+        &self,
+        cx: &mut TaskContext,
+        key: &L::Key,
+        read: impl FnOnce(Option<(&V, i64)>) -> R,
+    ) -> ProcessResult<R> {
+        let Some(key) = self.encode(cx, key)? else {
+            return Ok(read(None));
+        };
         let result = match self.options.caching {
             true => self.load(cx, &key).map(|at| {
                 let cache = self.cache.borrow();
@@ -27,9 +34,9 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
                     _ => read(None),
                 }
             }),
-            false => self.read_stored(cx, &key, |this, cx, bytes| this.decode_value(cx, bytes)).map(|row| {
-                read(row.as_ref().map(|row| (&row.value, row.timestamp_ms)))
-            }),
+            false => self
+                .read_stored(cx, &key, |this, cx, bytes| this.decode_value(cx, bytes))
+                .map(|row| read(row.as_ref().map(|row| (&row.value, row.timestamp_ms)))),
         };
         *self.key_buffer.borrow_mut() = key;
         result
@@ -43,14 +50,23 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
     where
         V: Clone,
     {
-        self.read(cx, key, |row| row.map(|(value, timestamp_ms)| ValueAndTimestamp { value: value.clone(), timestamp_ms }))
+        self.read(cx, key, |row| {
+            row.map(|(value, timestamp_ms)| ValueAndTimestamp {
+                value: value.clone(),
+                timestamp_ms,
+            })
+        })
     }
 
     /// The slot of a key in the cache, read from the task's bytes if it was not there. At most one RocksDB read.
     pub(super) fn load(&self, cx: &TaskContext, key: &[u8]) -> ProcessResult<u32> {
         let found = self.cache.borrow_mut().find(key);
         if let Some(at) = found {
-            let out = self.cache.borrow().slot(at).is_some_and(|slot| matches!(slot.held, Held::Out));
+            let out = self
+                .cache
+                .borrow()
+                .slot(at)
+                .is_some_and(|slot| matches!(slot.held, Held::Out));
             if !out {
                 return Ok(at);
             }
@@ -77,10 +93,17 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
     }
 
     /// Decodes the stored bytes of a key, past the cache.
-    pub(super) fn read_stored<R>(&self, cx: &TaskContext, key: &[u8], mut decode: impl FnMut(&Self, &TaskContext, &[u8]) -> ProcessResult<R>) -> ProcessResult<Option<R>> {
+    pub(super) fn read_stored<R>(
+        &self,
+        cx: &TaskContext,
+        key: &[u8],
+        mut decode: impl FnMut(&Self, &TaskContext, &[u8]) -> ProcessResult<R>,
+    ) -> ProcessResult<Option<R>> {
         let mut result = None;
         let mut read = |bytes: Option<&[u8]>| result = bytes.map(|bytes| decode(self, cx, bytes));
-        self.layout.read(&cx.state, self.base.id, key, &mut read).map_err(|source| Error::state(cx.task(), source))?;
+        self.layout
+            .read(&cx.state, self.base.id, key, &mut read)
+            .map_err(|source| Error::state(cx.task(), source))?;
         result.transpose()
     }
 }
@@ -91,19 +114,31 @@ impl<K: 'static, V: 'static> TypedStore<KeyValueLayout<K>, V> {
     ///
     /// # Errors
     /// When rows can't be read.
-    pub fn range(&self, cx: &mut TaskContext, from: Option<&K>, to: Option<&K>, direction: Direction) -> ProcessResult<impl Iterator<Item = ProcessResult<(K, ValueAndTimestamp<V>)>>> {
+    pub fn range(
+        &self,
+        cx: &mut TaskContext,
+        from: Option<&K>,
+        to: Option<&K>,
+        direction: Direction,
+    ) -> ProcessResult<impl Iterator<Item = ProcessResult<(K, ValueAndTimestamp<V>)>>> {
         self.serialize_dirty(cx)?;
         let from = self.bound(cx, from)?;
         let to = self.bound(cx, to)?;
         let lower = from.as_deref().map_or(Bound::Unbounded, Bound::Included);
         let upper = to.as_deref().map_or(Bound::Unbounded, Bound::Included);
         let task = cx.task();
-        let rows = cx.state.range(self.base.id, lower, upper, direction).map_err(|source| Error::state(task, source))?;
+        let rows = cx
+            .state
+            .range(self.base.id, lower, upper, direction)
+            .map_err(|source| Error::state(task, source))?;
         let cx = &*cx;
         let rows: Vec<_> = rows
             .map(|row| {
                 let (key, value) = row.map_err(|source| Error::state(task, source))?;
-                let key = self.layout.decode(&self.base.topic, &key).map_err(|source| self.unreadable(cx, &source))?;
+                let key = self
+                    .layout
+                    .decode(&self.base.topic, &key)
+                    .map_err(|source| self.unreadable(cx, &source))?;
                 Ok((key, self.decode_value(cx, &value)?))
             })
             .collect();
@@ -113,7 +148,9 @@ impl<K: 'static, V: 'static> TypedStore<KeyValueLayout<K>, V> {
     fn bound(&self, cx: &TaskContext, key: Option<&K>) -> ProcessResult<Option<Vec<u8>>> {
         let Some(key) = key else { return Ok(None) };
         let mut bytes = Vec::new();
-        self.layout.encode(&self.base.topic, key, &mut bytes).map_err(|source| self.unwritable(cx, "key", source))?;
+        self.layout
+            .encode(&self.base.topic, key, &mut bytes)
+            .map_err(|source| self.unwritable(cx, "key", source))?;
         Ok(Some(bytes))
     }
 }

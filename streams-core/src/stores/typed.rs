@@ -101,7 +101,10 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
         cx: &mut TaskContext,
         key: &L::Key,
         record: Record<'_, KR, VR>,
-        change: impl FnOnce(&mut TaskContext, Option<ValueAndTimestamp<V>>) -> ProcessResult<Option<Option<ValueAndTimestamp<V>>>>,
+        change: impl FnOnce(
+            &mut TaskContext,
+            Option<ValueAndTimestamp<V>>,
+        ) -> ProcessResult<Option<Option<ValueAndTimestamp<V>>>>,
     ) -> ProcessResult<Update<V>> {
         match self.encode(cx, key)? {
             Some(key) => self.update_encoded(cx, key, record, change),
@@ -115,7 +118,10 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
         cx: &mut TaskContext,
         key: Vec<u8>,
         record: Record<'_, KR, VR>,
-        change: impl FnOnce(&mut TaskContext, Option<ValueAndTimestamp<V>>) -> ProcessResult<Option<Option<ValueAndTimestamp<V>>>>,
+        change: impl FnOnce(
+            &mut TaskContext,
+            Option<ValueAndTimestamp<V>>,
+        ) -> ProcessResult<Option<Option<ValueAndTimestamp<V>>>>,
     ) -> ProcessResult<Update<V>> {
         let result = match self.options.caching {
             true => self.update_cached(cx, &key, record, change),
@@ -129,9 +135,17 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
     ///
     /// # Errors
     /// When the row can't be read or written.
-    pub fn put<KR: ?Sized, VR: ?Sized>(&self, cx: &mut TaskContext, key: &L::Key, value: Option<V>, record: Record<'_, KR, VR>) -> ProcessResult<Update<V>> {
+    pub fn put<KR: ?Sized, VR: ?Sized>(
+        &self,
+        cx: &mut TaskContext,
+        key: &L::Key,
+        value: Option<V>,
+        record: Record<'_, KR, VR>,
+    ) -> ProcessResult<Update<V>> {
         let timestamp_ms = record.timestamp_ms;
-        self.update(cx, key, record, |_, _| Ok(Some(value.map(|value| ValueAndTimestamp { value, timestamp_ms }))))
+        self.update(cx, key, record, |_, _| {
+            Ok(Some(value.map(|value| ValueAndTimestamp { value, timestamp_ms })))
+        })
     }
 
     fn update_cached<KR: ?Sized, VR: ?Sized>(
@@ -139,7 +153,10 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
         cx: &mut TaskContext,
         key: &[u8],
         record: Record<'_, KR, VR>,
-        change: impl FnOnce(&mut TaskContext, Option<ValueAndTimestamp<V>>) -> ProcessResult<Option<Option<ValueAndTimestamp<V>>>>,
+        change: impl FnOnce(
+            &mut TaskContext,
+            Option<ValueAndTimestamp<V>>,
+        ) -> ProcessResult<Option<Option<ValueAndTimestamp<V>>>>,
     ) -> ProcessResult<Update<V>> {
         let at = self.load(cx, key)?;
         let (held, undo) = self.take_for_update(cx, at)?;
@@ -166,7 +183,10 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
         cx: &mut TaskContext,
         key: &[u8],
         record: Record<'_, KR, VR>,
-        change: impl FnOnce(&mut TaskContext, Option<ValueAndTimestamp<V>>) -> ProcessResult<Option<Option<ValueAndTimestamp<V>>>>,
+        change: impl FnOnce(
+            &mut TaskContext,
+            Option<ValueAndTimestamp<V>>,
+        ) -> ProcessResult<Option<Option<ValueAndTimestamp<V>>>>,
     ) -> ProcessResult<Update<V>> {
         let mut old = None;
         let before = self.read_stored(cx, key, |this, cx, bytes| {
@@ -175,18 +195,25 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
             }
             this.decode_value(cx, bytes)
         })?;
-        let Some(after) = change(cx, before)? else { return Ok(Update::Skipped) };
+        let Some(after) = change(cx, before)? else {
+            return Ok(Update::Skipped);
+        };
         let timestamp_ms = after.as_ref().map_or(record.timestamp_ms, |after| after.timestamp_ms);
         self.store(cx, key, after.as_ref().map(|after| (&after.value, after.timestamp_ms)))?;
         self.log(cx, key, after.as_ref().map(|after| &after.value), timestamp_ms)?;
-        Ok(Update::Changed(Change::new(after.map(|after| after.value), old), timestamp_ms))
+        Ok(Update::Changed(
+            Change::new(after.map(|after| after.value), old),
+            timestamp_ms,
+        ))
     }
 
     /// Takes the value out of its slot for an update in place. What is needed to undo or to tell the old value is kept
     /// first: the old bytes when old values are asked for, and the dirty value's bytes while a handler could resume.
     fn take_for_update(&self, cx: &TaskContext, at: u32) -> ProcessResult<(Held<V>, Option<Vec<u8>>)> {
         let mut cache = self.cache.borrow_mut();
-        let Some(slot) = cache.slot_mut(at) else { return Err(Error::bug("a cache slot is gone")) };
+        let Some(slot) = cache.slot_mut(at) else {
+            return Err(Error::bug("a cache slot is gone"));
+        };
         let dirty = slot.context.is_some();
         let keep_old = self.send_old.get() && !dirty;
         let keep_undo = dirty && cx.handlers().processing.may_resume();
@@ -239,11 +266,19 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
     }
 
     /// The stored form of a value: `ts8 ++ value` in a timestamped store (`ValueAndTimestampSerializer`).
-    pub(super) fn encode_value(&self, cx: &TaskContext, value: &V, timestamp_ms: i64, out: &mut Vec<u8>) -> ProcessResult<bool> {
+    pub(super) fn encode_value(
+        &self,
+        cx: &TaskContext,
+        value: &V,
+        timestamp_ms: i64,
+        out: &mut Vec<u8>,
+    ) -> ProcessResult<bool> {
         if self.options.timestamped {
             out.extend_from_slice(&timestamp_ms.to_be_bytes());
         }
-        self.value_serde.serialize(&self.base.topic, value, out).map_err(|source| self.unwritable(cx, "value", source))
+        self.value_serde
+            .serialize(&self.base.topic, value, out)
+            .map_err(|source| self.unwritable(cx, "value", source))
     }
 
     pub(super) fn decode_value(&self, cx: &TaskContext, bytes: &[u8]) -> ProcessResult<ValueAndTimestamp<V>> {
@@ -253,16 +288,30 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
             (false, _) => (cx.record_context().timestamp_ms, bytes),
         };
         let value = self.value_serde.deserialize(&self.base.topic, Some(bytes));
-        value.map(|value| ValueAndTimestamp { value, timestamp_ms }).map_err(|source| self.unreadable(cx, &source))
+        value
+            .map(|value| ValueAndTimestamp { value, timestamp_ms })
+            .map_err(|source| self.unreadable(cx, &source))
     }
 
     pub(super) fn unreadable(&self, cx: &TaskContext, source: &SerdeError) -> Box<Error> {
-        let reason = format!("a stored row can't be read ({source}): the serde or the type changed under existing state; go back to the old one, or let the store be rebuilt under another name");
-        Box::new(Error::TaskCorrupted { task: cx.task(), store: self.base.name.to_string(), reason })
+        let reason = format!(
+            "a stored row can't be read ({source}): the serde or the type changed under existing state; go back to the old one, or let the store be rebuilt under another name"
+        );
+        Box::new(Error::TaskCorrupted {
+            task: cx.task(),
+            store: self.base.name.to_string(),
+            reason,
+        })
     }
 
     pub(super) fn unwritable(&self, cx: &TaskContext, what: &'static str, source: SerdeError) -> Box<Error> {
-        Box::new(Error::Serialize { what, node: self.base.name.to_string(), task: cx.task(), topic: self.base.topic.to_string(), source })
+        Box::new(Error::Serialize {
+            what,
+            node: self.base.name.to_string(),
+            task: cx.task(),
+            topic: self.base.topic.to_string(),
+            source,
+        })
     }
 }
 

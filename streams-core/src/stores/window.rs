@@ -23,9 +23,14 @@ impl<K: 'static, V: 'static> TypedStore<WindowLayout<K>, V> {
         key: &K,
         window: Window,
         record: Record<'_, KR, VR>,
-        change: impl FnOnce(&mut TaskContext, Option<ValueAndTimestamp<V>>) -> ProcessResult<Option<Option<ValueAndTimestamp<V>>>>,
+        change: impl FnOnce(
+            &mut TaskContext,
+            Option<ValueAndTimestamp<V>>,
+        ) -> ProcessResult<Option<Option<ValueAndTimestamp<V>>>>,
     ) -> ProcessResult<Update<V>> {
-        let encoded = self.encode_with(cx, |topic, out| self.layout.encode_parts(topic, key, window.start_ms, out))?;
+        let encoded = self.encode_with(cx, |topic, out| {
+            self.layout.encode_parts(topic, key, window.start_ms, out)
+        })?;
         match encoded {
             Some(bytes) => self.update_encoded(cx, bytes, record, change),
             None => Ok(Update::NullKey),
@@ -40,7 +45,9 @@ impl<K: 'static, V: 'static> TypedStore<WindowLayout<K>, V> {
     /// When the task's bytes can't be read.
     pub fn expire(&self, cx: &mut TaskContext, live_from_ms: i64) -> ProcessResult<u64> {
         let task = cx.task();
-        cx.state().expire_windows(self.base.id, live_from_ms).map_err(|source| Error::state(task, source))
+        cx.state()
+            .expire_windows(self.base.id, live_from_ms)
+            .map_err(|source| Error::state(task, source))
     }
 
     /// Runs `hook` after each flush of this store, when nothing in it is dirty: the place to let rows expire.

@@ -52,7 +52,10 @@ impl IdleClock {
 /// The queue whose head has the smallest event time; among equal ones the first, so that the choice is the same on
 /// every replay.
 pub(crate) fn smallest_head(queues: &[PartitionQueue]) -> Option<usize> {
-    let heads = queues.iter().enumerate().filter_map(|(at, queue)| queue.head_timestamp_ms.map(|time| (time, at)));
+    let heads = queues
+        .iter()
+        .enumerate()
+        .filter_map(|(at, queue)| queue.head_timestamp_ms.map(|time| (time, at)));
     heads.min().map(|(_, at)| at)
 }
 

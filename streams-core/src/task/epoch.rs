@@ -3,9 +3,9 @@
 use streams_state::{EpochMetadata, StoreMetadata, TaskState};
 
 use super::Task;
+use crate::TopicPartition;
 use crate::codec::CommitMetadata;
 use crate::error::{Error, ProcessResult};
-use crate::TopicPartition;
 
 /// An offset as it stands in a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,44 +35,85 @@ impl Task {
     pub(crate) fn close_epoch(&mut self) -> ProcessResult<TaskEpoch> {
         self.stores.flush(&mut self.cx)?;
         self.cx.state.freeze().map_err(|source| Error::state(self.id, source))?;
-        let operator_times: Vec<(String, i64)> = self.cx.operator_times().map(|(key, time)| (key.to_owned(), time)).collect();
+        let operator_times: Vec<(String, i64)> = self
+            .cx
+            .operator_times()
+            .map(|(key, time)| (key.to_owned(), time))
+            .collect();
         let mut offsets = Vec::new();
         for queue in &self.queues {
             let metadata = CommitMetadata {
                 partition_time_ms: (queue.partition_time_ms >= 0).then_some(queue.partition_time_ms),
-                entries: operator_times.iter().map(|(key, time)| (key.as_str().into(), *time)).collect(),
+                entries: operator_times
+                    .iter()
+                    .map(|(key, time)| (key.as_str().into(), *time))
+                    .collect(),
             };
             let offset = CommittedOffset {
                 topic_partition: queue.topic_partition.clone(),
                 offset: queue.position(),
                 leader_epoch: queue.leader_epoch(),
-                metadata: metadata.encode().map_err(|error| Error::bug(format!("offset-commit metadata of task {}: {error}", self.id)))?,
+                metadata: metadata
+                    .encode()
+                    .map_err(|error| Error::bug(format!("offset-commit metadata of task {}: {error}", self.id)))?,
             };
             if self.touched || queue.committed != Some(offset.offset) {
                 offsets.push(offset);
             }
         }
-        Ok(TaskEpoch { offsets, operator_times, schedules: self.cx.punctuations.next_times() })
+        Ok(TaskEpoch {
+            offsets,
+            operator_times,
+            schedules: self.cx.punctuations.next_times(),
+        })
     }
 
     /// The transaction succeeded: the frozen overlay and the metadata go into the store in one batch. `acked` gives the
     /// highest acknowledged changelog offset of a slot in this epoch.
-    pub(crate) fn apply(&mut self, epoch: &TaskEpoch, now_ms: i64, acked: &dyn Fn(u32) -> Option<i64>) -> ProcessResult {
+    pub(crate) fn apply(
+        &mut self,
+        epoch: &TaskEpoch,
+        now_ms: i64,
+        acked: &dyn Fn(u32) -> Option<i64>,
+    ) -> ProcessResult {
         let state = &mut self.cx.state;
         let stores = self.changelogs.iter().filter_map(|(store, slot)| {
-            let changelog_topic_id = state.store_metadata(*store).and_then(|before| before.changelog_topic_id);
+            let changelog_topic_id = state
+                .store_metadata(*store)
+                .and_then(|before| before.changelog_topic_id);
             let position = acked(*slot)? + 1;
-            Some((*store, StoreMetadata { changelog_topic_id, position, own_commit: true, applied_at_ms: now_ms }))
+            Some((
+                *store,
+                StoreMetadata {
+                    changelog_topic_id,
+                    position,
+                    own_commit: true,
+                    applied_at_ms: now_ms,
+                },
+            ))
         });
         let metadata = EpochMetadata {
             stores: stores.collect(),
-            input_offsets: epoch.offsets.iter().map(|o| ((o.topic_partition.topic.to_string(), o.topic_partition.partition), o.offset)).collect(),
+            input_offsets: epoch
+                .offsets
+                .iter()
+                .map(|o| {
+                    (
+                        (o.topic_partition.topic.to_string(), o.topic_partition.partition),
+                        o.offset,
+                    )
+                })
+                .collect(),
             operator_times: epoch.operator_times.clone(),
             now_ms,
         };
         state.apply(&metadata).map_err(|source| Error::state(self.id, source))?;
         for offset in &epoch.offsets {
-            if let Some(queue) = self.queues.iter_mut().find(|queue| queue.topic_partition == offset.topic_partition) {
+            if let Some(queue) = self
+                .queues
+                .iter_mut()
+                .find(|queue| queue.topic_partition == offset.topic_partition)
+            {
                 queue.committed = Some(offset.offset);
             }
         }
@@ -86,7 +127,11 @@ impl Task {
     /// gone, and whoever goes on makes new ones from their factories (design rule 1.3).
     pub(crate) fn into_committed(mut self) -> (TaskState, Vec<i64>) {
         self.close_nodes();
-        let Task { mut cx, committed_schedules, .. } = self;
+        let Task {
+            mut cx,
+            committed_schedules,
+            ..
+        } = self;
         cx.state.drop_all();
         (cx.state, committed_schedules)
     }

@@ -13,7 +13,7 @@ use crate::codec::CommitMetadata;
 use crate::error::{Error, ProcessResult};
 use crate::fetch::PartitionId;
 use crate::processor::{AnyNode, BuiltGraph, ErrorHandlers, NodeBuilder, SourceNode, TaskContext};
-use crate::stores::{GlobalStores, CacheBudget, Changelog, StoreBuilder, TaskStores};
+use crate::stores::{CacheBudget, Changelog, GlobalStores, StoreBuilder, TaskStores};
 use crate::topics::Topics;
 use crate::topology::{NodeDefinition, NodeKind, SubtopologyPlan, Topology};
 use crate::{TaskId, TopicPartition};
@@ -51,7 +51,21 @@ pub(crate) struct TaskSeed<'a> {
 impl Task {
     /// Makes the stores and nodes and runs the processors' `init`.
     pub(crate) fn new(seed: TaskSeed<'_>) -> ProcessResult<Task> {
-        let TaskSeed { id, topology, plan, state, inputs, first_slot, budget, handlers, topics, globals, limits, now_ms, schedules } = seed;
+        let TaskSeed {
+            id,
+            topology,
+            plan,
+            state,
+            inputs,
+            first_slot,
+            budget,
+            handlers,
+            topics,
+            globals,
+            limits,
+            now_ms,
+            schedules,
+        } = seed;
         let mut cx = TaskContext::new(id, handlers, topics, globals, state, now_ms);
         let (partition_times, operator_times) = committed_times(&inputs)?;
         cx.set_committed_times(operator_times);
@@ -66,7 +80,20 @@ impl Task {
         }
         cx.punctuations.reset_wall_clock(&schedules);
         let committed_schedules = cx.punctuations.next_times();
-        Ok(Task { id, cx, sources, queues, stores, budget, changelogs, close_hooks, idle: IdleClock::default(), limits, touched: false, committed_schedules })
+        Ok(Task {
+            id,
+            cx,
+            sources,
+            queues,
+            stores,
+            budget,
+            changelogs,
+            close_hooks,
+            idle: IdleClock::default(),
+            limits,
+            touched: false,
+            committed_schedules,
+        })
     }
 }
 
@@ -92,30 +119,60 @@ fn committed_times(inputs: &[TaskInput]) -> ProcessResult<(Vec<i64>, BTreeMap<St
 
 type MadeStores = (TaskStores, Vec<(StoreId, u32)>);
 
-fn make_stores(topology: &Topology, plan: &SubtopologyPlan, cx: &mut TaskContext, first_slot: u32, budget: &Rc<CacheBudget>) -> ProcessResult<MadeStores> {
+fn make_stores(
+    topology: &Topology,
+    plan: &SubtopologyPlan,
+    cx: &mut TaskContext,
+    first_slot: u32,
+    budget: &Rc<CacheBudget>,
+) -> ProcessResult<MadeStores> {
     let mut stores = Vec::new();
     let mut changelogs = Vec::new();
     for (slot, name) in (first_slot..).zip(&plan.stores) {
-        let definition = topology.store(name).ok_or_else(|| Error::bug(format!("store {name} is planned but not defined")))?;
-        let id = cx.state.store_id(name).ok_or_else(|| Error::bug(format!("store {name} is not in the task's state")))?;
+        let definition = topology
+            .store(name)
+            .ok_or_else(|| Error::bug(format!("store {name} is planned but not defined")))?;
+        let id = cx
+            .state
+            .store_id(name)
+            .ok_or_else(|| Error::bug(format!("store {name} is not in the task's state")))?;
         let own_topic = cx.topics().internal(&format!("{name}-changelog"));
         let topic: Arc<str> = match &definition.changelog {
             Some(changelog) => changelog.source_topic.clone().unwrap_or_else(|| own_topic.into()),
             None => Arc::clone(name),
         };
         // A source topic that serves as the changelog holds the records already.
-        let logged = definition.changelog.as_ref().is_some_and(|changelog| changelog.source_topic.is_none());
+        let logged = definition
+            .changelog
+            .as_ref()
+            .is_some_and(|changelog| changelog.source_topic.is_none());
         let changelog = logged.then(|| {
             changelogs.push((id, slot));
-            Changelog { topic: cx.outbox.topic(&topic), partition: cx.task().partition, slot }
+            Changelog {
+                topic: cx.outbox.topic(&topic),
+                partition: cx.task().partition,
+                slot,
+            }
         });
-        let builder = StoreBuilder { name: Arc::clone(name), id, changelog, topic, budget: Rc::clone(budget) };
+        let builder = StoreBuilder {
+            name: Arc::clone(name),
+            id,
+            changelog,
+            topic,
+            budget: Rc::clone(budget),
+        };
         stores.push((Arc::clone(name), definition.factory.build(builder)));
     }
     Ok((TaskStores::new(stores), changelogs))
 }
 
-fn make_nodes(topology: &Topology, plan: &SubtopologyPlan, stores: &TaskStores, cx: &mut TaskContext, graph: &mut BuiltGraph) -> ProcessResult<Vec<Rc<dyn SourceNode>>> {
+fn make_nodes(
+    topology: &Topology,
+    plan: &SubtopologyPlan,
+    stores: &TaskStores,
+    cx: &mut TaskContext,
+    graph: &mut BuiltGraph,
+) -> ProcessResult<Vec<Rc<dyn SourceNode>>> {
     let definitions: Vec<&NodeDefinition> = plan.nodes.iter().filter_map(|at| topology.nodes().get(*at)).collect();
     let mut made: BTreeMap<Arc<str>, AnyNode> = BTreeMap::new();
     let mut sources: Vec<Rc<dyn SourceNode>> = Vec::new();
@@ -124,8 +181,17 @@ fn make_nodes(topology: &Topology, plan: &SubtopologyPlan, stores: &TaskStores, 
         // Children run in wiring order, which is the order in which they were added.
         let mut children: Vec<_> = children.collect();
         children.sort_by_key(|child| topology.nodes().iter().position(|n| n.name == child.name));
-        let children = children.into_iter().filter_map(|child| Some((Arc::clone(&child.name), made.get(&child.name)?.clone())));
-        let mut builder = NodeBuilder::new(Arc::clone(&node.name), children.collect(), node.stores.clone(), stores, cx, graph);
+        let children = children
+            .into_iter()
+            .filter_map(|child| Some((Arc::clone(&child.name), made.get(&child.name)?.clone())));
+        let mut builder = NodeBuilder::new(
+            Arc::clone(&node.name),
+            children.collect(),
+            node.stores.clone(),
+            stores,
+            cx,
+            graph,
+        );
         match &node.kind {
             NodeKind::Source { factory, .. } => sources.push(factory.build(&mut builder).map_err(Error::from)?),
             NodeKind::Processor { factory } | NodeKind::Sink { factory, .. } => {
@@ -140,8 +206,18 @@ fn make_nodes(topology: &Topology, plan: &SubtopologyPlan, stores: &TaskStores, 
     Ok(sources)
 }
 
-fn make_queues(topology: &Topology, plan: &SubtopologyPlan, inputs: Vec<TaskInput>, partition_times: &[i64]) -> ProcessResult<Vec<PartitionQueue>> {
-    let is_source = |at: &&usize| matches!(topology.nodes().get(**at).map(|node| &node.kind), Some(NodeKind::Source { .. }));
+fn make_queues(
+    topology: &Topology,
+    plan: &SubtopologyPlan,
+    inputs: Vec<TaskInput>,
+    partition_times: &[i64],
+) -> ProcessResult<Vec<PartitionQueue>> {
+    let is_source = |at: &&usize| {
+        matches!(
+            topology.nodes().get(**at).map(|node| &node.kind),
+            Some(NodeKind::Source { .. })
+        )
+    };
     let sources: Vec<usize> = plan.nodes.iter().filter(is_source).copied().collect();
     let mut queues = Vec::new();
     for (input, time) in inputs.into_iter().zip(partition_times) {

@@ -85,7 +85,9 @@ impl Task {
                 Readiness::Empty | Readiness::Waiting(_) => break,
             }
             self.read_heads()?;
-            let Some(at) = smallest_head(&self.queues) else { continue };
+            let Some(at) = smallest_head(&self.queues) else {
+                continue;
+            };
             self.process_head(at)?;
             done += 1;
             if self.budget.is_over() {
@@ -101,7 +103,13 @@ impl Task {
 
     /// Learns the event times of the heads; drops records without a usable one.
     fn read_heads(&mut self) -> ProcessResult {
-        let Task { cx, sources, queues, touched, .. } = self;
+        let Task {
+            cx,
+            sources,
+            queues,
+            touched,
+            ..
+        } = self;
         for queue in queues.iter_mut() {
             while queue.head_timestamp_ms.is_none() {
                 let Some(head) = queue.head() else { break };
@@ -109,7 +117,10 @@ impl Task {
                     return Err(Error::bug("a queue has a head without a record or a source"));
                 };
                 cx.current = context_of(queue, &head, record.timestamp_ms, &record);
-                let raw = RawRecord { record: &record, topic_partition: &queue.topic_partition };
+                let raw = RawRecord {
+                    record: &record,
+                    topic_partition: &queue.topic_partition,
+                };
                 match source.timestamp(cx, raw, queue.partition_time_ms)? {
                     Some(time) => queue.head_timestamp_ms = Some(time),
                     None => {
@@ -124,9 +135,13 @@ impl Task {
     }
 
     fn process_head(&mut self, at: usize) -> ProcessResult {
-        let Task { cx, sources, queues, .. } = self;
+        let Task {
+            cx, sources, queues, ..
+        } = self;
         let Some(queue) = queues.get_mut(at) else { return Ok(()) };
-        let (Some(head), Some(time)) = (queue.head(), queue.head_timestamp_ms) else { return Ok(()) };
+        let (Some(head), Some(time)) = (queue.head(), queue.head_timestamp_ms) else {
+            return Ok(());
+        };
         let (Some(record), Some(source)) = (head.batch.get(head.index), sources.get(queue.source)) else {
             return Err(Error::bug("a queue has a head without a record or a source"));
         };
@@ -136,14 +151,21 @@ impl Task {
         cx.counters.processed_records += 1;
         cx.stream_time_ms = cx.stream_time_ms.max(time);
         cx.current = context_of(queue, &head, time, &record);
-        source.process(cx, RawRecord { record: &record, topic_partition: &queue.topic_partition })
+        source.process(
+            cx,
+            RawRecord {
+                record: &record,
+                topic_partition: &queue.topic_partition,
+            },
+        )
     }
 
     fn punctuate_stream_time(&mut self) -> ProcessResult {
         if self.cx.punctuations.is_empty() || self.cx.stream_time_ms < 0 {
             return Ok(());
         }
-        self.punctuate(PunctuationType::StreamTime, self.cx.stream_time_ms).map(|_| ())
+        self.punctuate(PunctuationType::StreamTime, self.cx.stream_time_ms)
+            .map(|_| ())
     }
 
     /// Runs the wall-clock punctuations that are due; answers how many.
@@ -176,7 +198,9 @@ impl Task {
 
     /// Whether only transaction markers were passed since the last commit: rides along, never asks for a commit itself.
     pub(crate) fn has_passed_markers(&self) -> bool {
-        self.queues.iter().any(|queue| queue.committed.is_some_and(|offset| queue.position() > offset))
+        self.queues
+            .iter()
+            .any(|queue| queue.committed.is_some_and(|offset| queue.position() > offset))
     }
 
     /// Whether a node asked for a commit.
@@ -187,12 +211,17 @@ impl Task {
     /// Partitions with more waiting records than allowed: to be paused until they have fewer.
     pub(crate) fn full_partitions(&self) -> impl Iterator<Item = PartitionId> {
         let limit = self.limits.buffered_per_partition;
-        self.queues.iter().filter(move |queue| queue.buffered() > limit).map(|queue| queue.id)
+        self.queues
+            .iter()
+            .filter(move |queue| queue.buffered() > limit)
+            .map(|queue| queue.id)
     }
 
     /// Where it stands in its inputs.
     pub(crate) fn positions(&self) -> impl Iterator<Item = (&crate::TopicPartition, i64)> {
-        self.queues.iter().map(|queue| (&queue.topic_partition, queue.position()))
+        self.queues
+            .iter()
+            .map(|queue| (&queue.topic_partition, queue.position()))
     }
 
     /// Records that wait in its queues.
@@ -233,5 +262,12 @@ impl Task {
 
 fn context_of(queue: &PartitionQueue, head: &Head, timestamp_ms: i64, record: &FetchedRecord<'_>) -> RecordContext {
     let headers = record.headers.clone().collect::<Headers>();
-    RecordContext::of_record(&queue.topic_partition, &head.batch, head.index, head.offset, timestamp_ms, headers)
+    RecordContext::of_record(
+        &queue.topic_partition,
+        &head.batch,
+        head.index,
+        head.offset,
+        timestamp_ms,
+        headers,
+    )
 }

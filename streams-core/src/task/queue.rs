@@ -85,9 +85,11 @@ impl PartitionQueue {
     /// The next record.
     pub(crate) fn head(&self) -> Option<Head> {
         match self.elements.front() {
-            Some(Element::Records(batch, index)) => {
-                Some(Head { batch: Rc::clone(batch), index: *index, offset: batch.offset(*index) })
-            }
+            Some(Element::Records(batch, index)) => Some(Head {
+                batch: Rc::clone(batch),
+                index: *index,
+                offset: batch.offset(*index),
+            }),
             _ => None,
         }
     }
@@ -184,6 +186,9 @@ mod tests {
         queue.push_records(batch(7..8));
         assert!(!queue.is_drained());
         queue.pop();
-        assert!(!queue.is_drained(), "the record after the EOF was processed, but more may follow");
+        assert!(
+            !queue.is_drained(),
+            "the record after the EOF was processed, but more may follow"
+        );
     }
 }

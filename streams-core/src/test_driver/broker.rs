@@ -42,7 +42,9 @@ impl MemoryBroker {
     /// Makes a topic; one that exists stays as it is.
     pub fn create_topic(&mut self, topic: &str, partitions: i32) {
         let count = usize::try_from(partitions).unwrap_or(0);
-        self.topics.entry(topic.to_owned()).or_insert_with(|| vec![Log::default(); count]);
+        self.topics
+            .entry(topic.to_owned())
+            .or_insert_with(|| vec![Log::default(); count]);
     }
 
     /// A topic's partition count.
@@ -59,12 +61,16 @@ impl MemoryBroker {
     /// A partition's log.
     #[must_use]
     pub fn log(&self, topic_partition: &TopicPartition) -> Option<&Log> {
-        self.topics.get(&*topic_partition.topic)?.get(usize::try_from(topic_partition.partition).ok()?)
+        self.topics
+            .get(&*topic_partition.topic)?
+            .get(usize::try_from(topic_partition.partition).ok()?)
     }
 
     /// A partition's log, to write outside of transactions.
     pub fn log_mut(&mut self, topic_partition: &TopicPartition) -> Option<&mut Log> {
-        self.topics.get_mut(&*topic_partition.topic)?.get_mut(usize::try_from(topic_partition.partition).ok()?)
+        self.topics
+            .get_mut(&*topic_partition.topic)?
+            .get_mut(usize::try_from(topic_partition.partition).ok()?)
     }
 
     /// All committed records of a topic, partition by partition.
@@ -72,7 +78,10 @@ impl MemoryBroker {
     pub fn read_committed(&self, topic: &str) -> Vec<(i32, LogRecord)> {
         let logs = self.topics.get(topic).map(Vec::as_slice).unwrap_or_default();
         let each = (0..).zip(logs).flat_map(|(partition, log)| {
-            log.read_committed(0, usize::MAX).0.into_iter().map(move |record| (partition, record))
+            log.read_committed(0, usize::MAX)
+                .0
+                .into_iter()
+                .map(move |record| (partition, record))
         });
         each.collect()
     }
@@ -81,7 +90,10 @@ impl MemoryBroker {
     pub fn init_producer(&mut self, transactional_id: &str) -> ProducerSession {
         let state = self.producers.entry(transactional_id.to_owned()).or_default();
         state.epoch += 1;
-        let session = ProducerSession { id: transactional_id.to_owned(), epoch: state.epoch };
+        let session = ProducerSession {
+            id: transactional_id.to_owned(),
+            epoch: state.epoch,
+        };
         if let Some(transaction) = state.open.take() {
             self.end(&transaction, false);
         }
@@ -89,7 +101,10 @@ impl MemoryBroker {
     }
 
     fn state(&mut self, session: &ProducerSession) -> Result<&mut ProducerState, Fenced> {
-        self.producers.get_mut(&session.id).filter(|state| state.epoch == session.epoch).ok_or(Fenced)
+        self.producers
+            .get_mut(&session.id)
+            .filter(|state| state.epoch == session.epoch)
+            .ok_or(Fenced)
     }
 
     /// Begins a transaction.
@@ -98,7 +113,10 @@ impl MemoryBroker {
     /// When the session is fenced.
     pub fn begin(&mut self, session: &ProducerSession) -> Result<(), Fenced> {
         let number = self.transactions + 1;
-        self.state(session)?.open = Some(Transaction { number, offsets: Vec::new() });
+        self.state(session)?.open = Some(Transaction {
+            number,
+            offsets: Vec::new(),
+        });
         self.transactions = number;
         Ok(())
     }
@@ -107,7 +125,12 @@ impl MemoryBroker {
     ///
     /// # Errors
     /// When the session is fenced.
-    pub fn send(&mut self, session: &ProducerSession, topic_partition: &TopicPartition, record: LogRecord) -> Result<Option<i64>, Fenced> {
+    pub fn send(
+        &mut self,
+        session: &ProducerSession,
+        topic_partition: &TopicPartition,
+        record: LogRecord,
+    ) -> Result<Option<i64>, Fenced> {
         let number = self.state(session)?.open.as_ref().map(|transaction| transaction.number);
         Ok(self.log_mut(topic_partition).map(|log| log.append(record, number)))
     }
@@ -116,7 +139,11 @@ impl MemoryBroker {
     ///
     /// # Errors
     /// When the session is fenced.
-    pub fn send_offsets(&mut self, session: &ProducerSession, offsets: Vec<(TopicPartition, i64, String)>) -> Result<(), Fenced> {
+    pub fn send_offsets(
+        &mut self,
+        session: &ProducerSession,
+        offsets: Vec<(TopicPartition, i64, String)>,
+    ) -> Result<(), Fenced> {
         if let Some(transaction) = &mut self.state(session)?.open {
             transaction.offsets.extend(offsets);
         }
@@ -140,7 +167,8 @@ impl MemoryBroker {
         }
         if committed {
             for (topic_partition, offset, metadata) in &transaction.offsets {
-                self.committed.insert(topic_partition.clone(), (*offset, metadata.clone()));
+                self.committed
+                    .insert(topic_partition.clone(), (*offset, metadata.clone()));
             }
         }
     }
@@ -165,7 +193,13 @@ mod tests {
     use crate::Headers;
 
     fn record() -> LogRecord {
-        LogRecord { offset: 0, timestamp_ms: 0, key: None, value: None, headers: Headers::default() }
+        LogRecord {
+            offset: 0,
+            timestamp_ms: 0,
+            key: None,
+            value: None,
+            headers: Headers::default(),
+        }
     }
 
     #[test]
@@ -176,7 +210,9 @@ mod tests {
         let old = broker.init_producer("tx");
         broker.begin(&old).unwrap();
         broker.send(&old, &out, record()).unwrap();
-        broker.send_offsets(&old, vec![(out.clone(), 7, String::new())]).unwrap();
+        broker
+            .send_offsets(&old, vec![(out.clone(), 7, String::new())])
+            .unwrap();
         let new = broker.init_producer("tx");
         assert_eq!(broker.end_transaction(&old, true), Err(Fenced));
         assert!(broker.read_committed("out").is_empty());

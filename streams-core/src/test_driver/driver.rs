@@ -40,7 +40,10 @@ impl Default for DriverOptions {
     fn default() -> Self {
         DriverOptions {
             application_id: "app".to_owned(),
-            settings: RuntimeSettings { cache_bytes: 0, ..RuntimeSettings::default() },
+            settings: RuntimeSettings {
+                cache_bytes: 0,
+                ..RuntimeSettings::default()
+            },
             handlers: Arc::default(),
             partitions: BTreeMap::new(),
             now_ms: 0,
@@ -69,7 +72,11 @@ impl TopologyTestDriver {
     /// # Errors
     /// When the topology can't be run.
     pub fn new(topology: &Topology, options: DriverOptions) -> ProcessResult<Self> {
-        let plan = Arc::new(topology.plan(&options.application_id, &InternalTopicDefaults::default()).map_err(Error::from)?);
+        let plan = Arc::new(
+            topology
+                .plan(&options.application_id, &InternalTopicDefaults::default())
+                .map_err(Error::from)?,
+        );
         let mut broker = MemoryBroker::default();
         let topics = Arc::new(make_topics(&plan, &options, &mut broker)?);
         let opener = |task: TaskId, specs: Vec<StoreSpec>| TaskState::in_memory(&task.to_string(), specs);
@@ -86,13 +93,34 @@ impl TopologyTestDriver {
         if let Some(state) = &global_state {
             parts.globals = Arc::new(state.readers(&plan));
         }
-        let logs = plan.global.iter().map(|global| (TopicPartition::new(&*global.topic, 0), 0, 0)).collect::<Vec<_>>();
-        let global = global_state.map(|state| GlobalCore::new(&parts, state, &logs, options.now_ms)).transpose()?;
+        let logs = plan
+            .global
+            .iter()
+            .map(|global| (TopicPartition::new(&*global.topic, 0), 0, 0))
+            .collect::<Vec<_>>();
+        let global = global_state
+            .map(|state| GlobalCore::new(&parts, state, &logs, options.now_ms))
+            .transpose()?;
         let tasks = plan.resolve(|topic| topics.partitions(topic)).map_err(Error::from)?;
         let mut core = StreamThreadCore::new(parts, options.now_ms);
-        core.on_assigned(GroupIdentity { member_id: "driver".to_owned(), member_epoch: 1 }, tasks.task_ids());
+        core.on_assigned(
+            GroupIdentity {
+                member_id: "driver".to_owned(),
+                member_epoch: 1,
+            },
+            tasks.task_ids(),
+        );
         let shell = MemoryShell::new(&format!("{}-driver-1", options.application_id));
-        let mut driver = TopologyTestDriver { core, global, shell, broker, plan, now_ms: options.now_ms, commit_each: options.commit_each, read: BTreeMap::new() };
+        let mut driver = TopologyTestDriver {
+            core,
+            global,
+            shell,
+            broker,
+            plan,
+            now_ms: options.now_ms,
+            commit_each: options.commit_each,
+            read: BTreeMap::new(),
+        };
         driver.run_until_idle()?;
         Ok(driver)
     }
@@ -101,18 +129,43 @@ impl TopologyTestDriver {
     ///
     /// # Errors
     /// When the topology fails; the driver is then as a dead thread.
-    pub fn pipe(&mut self, topic: &str, key: Option<&[u8]>, value: Option<&[u8]>, timestamp_ms: i64, headers: &Headers) -> ProcessResult {
-        let count = self.broker.partitions(topic).ok_or_else(|| Error::Topics { message: format!("the topology does not read topic {topic}") })?;
+    pub fn pipe(
+        &mut self,
+        topic: &str,
+        key: Option<&[u8]>,
+        value: Option<&[u8]>,
+        timestamp_ms: i64,
+        headers: &Headers,
+    ) -> ProcessResult {
+        let count = self.broker.partitions(topic).ok_or_else(|| Error::Topics {
+            message: format!("the topology does not read topic {topic}"),
+        })?;
         let partition = key.map_or(0, |key| partition_for_key(key, count));
-        let record = LogRecord { offset: 0, timestamp_ms, key: key.map(<[u8]>::to_vec), value: value.map(<[u8]>::to_vec), headers: headers.clone() };
+        let record = LogRecord {
+            offset: 0,
+            timestamp_ms,
+            key: key.map(<[u8]>::to_vec),
+            value: value.map(<[u8]>::to_vec),
+            headers: headers.clone(),
+        };
         let topic_partition = TopicPartition::new(topic, partition);
-        let log = self.broker.log_mut(&topic_partition).ok_or_else(|| Error::bug("a topic without its partition"))?;
+        let log = self
+            .broker
+            .log_mut(&topic_partition)
+            .ok_or_else(|| Error::bug("a topic without its partition"))?;
         let offset = log.append(record.clone(), None);
         if let Some(global) = &mut self.global {
-            let id = global.assignments().iter().find(|a| a.topic_partition == topic_partition).map(|a| a.id);
+            let id = global
+                .assignments()
+                .iter()
+                .find(|a| a.topic_partition == topic_partition)
+                .map(|a| a.id);
             if let Some(id) = id {
                 let mut batch = PartitionBatch::new(id, 0);
-                let headers = record.headers.iter().map(|header| (&*header.key, header.value.as_deref()));
+                let headers = record
+                    .headers
+                    .iter()
+                    .map(|header| (&*header.key, header.value.as_deref()));
                 if !batch.push(offset, timestamp_ms, -1, key, value, headers) {
                     return Err(Error::bug("a record does not fit into a batch"));
                 }
@@ -142,7 +195,10 @@ impl TopologyTestDriver {
         let count = self.broker.partitions(topic)?;
         for partition in 0..count {
             let position = self.read.entry((topic.to_owned(), partition)).or_default();
-            let (mut records, next) = self.broker.log(&TopicPartition::new(topic, partition))?.read_committed(*position, 1);
+            let (mut records, next) = self
+                .broker
+                .log(&TopicPartition::new(topic, partition))?
+                .read_committed(*position, 1);
             *position = next;
             if let Some(record) = records.pop() {
                 return Some(record);
@@ -154,31 +210,54 @@ impl TopologyTestDriver {
     /// Every committed record of a topic, from the beginning.
     #[must_use]
     pub fn read_all(&self, topic: &str) -> Vec<LogRecord> {
-        self.broker.read_committed(topic).into_iter().map(|(_, record)| record).collect()
+        self.broker
+            .read_committed(topic)
+            .into_iter()
+            .map(|(_, record)| record)
+            .collect()
     }
 
     /// A row of a key-value store, whichever task has it.
     ///
     /// # Errors
     /// When there is no such store, or the row can't be read.
-    pub fn key_value<K: 'static, V: Clone + 'static>(&mut self, store: &str, key: &K) -> ProcessResult<Option<ValueAndTimestamp<V>>> {
+    pub fn key_value<K: 'static, V: Clone + 'static>(
+        &mut self,
+        store: &str,
+        key: &K,
+    ) -> ProcessResult<Option<ValueAndTimestamp<V>>> {
         let tasks: Vec<TaskId> = self.core.status().tasks.iter().map(|task| task.id).collect();
         let mut found = false;
         for task in tasks {
-            let Some((stores, cx)) = self.core.task_parts(task) else { continue };
-            let Some(typed) = stores.get::<KeyValueStore<K, V>>(store) else { continue };
+            let Some((stores, cx)) = self.core.task_parts(task) else {
+                continue;
+            };
+            let Some(typed) = stores.get::<KeyValueStore<K, V>>(store) else {
+                continue;
+            };
             found = true;
             if let Some(row) = typed.get(cx, key)? {
                 return Ok(Some(row));
             }
         }
-        if found { Ok(None) } else { Err(Box::new(Error::Topics { message: format!("there is no key-value store {store} of these types") })) }
+        if found {
+            Ok(None)
+        } else {
+            Err(Box::new(Error::Topics {
+                message: format!("there is no key-value store {store} of these types"),
+            }))
+        }
     }
 
     /// Dropped records of all tasks (`dropped-records-total`).
     #[must_use]
     pub fn dropped_records(&self) -> u64 {
-        self.core.status().tasks.iter().map(|task| task.counters.dropped_records).sum()
+        self.core
+            .status()
+            .tasks
+            .iter()
+            .map(|task| task.counters.dropped_records)
+            .sum()
     }
 
     /// The core, to look at.
@@ -206,7 +285,9 @@ impl TopologyTestDriver {
             let mut fetched = self.shell.fetch(&self.broker, 100);
             let got = !fetched.is_empty();
             self.core.accept(&mut fetched)?;
-            let done = self.core.process(self.now_ms, if self.commit_each { 1 } else { usize::MAX })?;
+            let done = self
+                .core
+                .process(self.now_ms, if self.commit_each { 1 } else { usize::MAX })?;
             if self.core.has_uncommitted() && (self.commit_each || !got) {
                 self.core.request_commit();
             }
@@ -215,12 +296,15 @@ impl TopologyTestDriver {
                 return Ok(());
             }
         }
-        Err(Error::bug("the topology is still busy after a million rounds: does it write to its own input?"))
+        Err(Error::bug(
+            "the topology is still busy after a million rounds: does it write to its own input?",
+        ))
     }
 
     fn perform_effects(&mut self) -> ProcessResult {
         while let Some(effect) = self.core.next_effect(self.now_ms)? {
-            self.shell.perform(effect, &mut self.core, &mut self.broker, self.now_ms)?;
+            self.shell
+                .perform(effect, &mut self.core, &mut self.broker, self.now_ms)?;
             for topic in self.shell.take_written_topics() {
                 tracing::trace!(topic, "written");
             }
@@ -231,7 +315,10 @@ impl TopologyTestDriver {
 
 fn make_topics(plan: &TopologyPlan, options: &DriverOptions, broker: &mut MemoryBroker) -> ProcessResult<Topics> {
     let mut topics = Topics::new(&options.application_id);
-    let external = plan.subtopologies.iter().flat_map(|sub| sub.external_sources().chain(&sub.sink_topics));
+    let external = plan
+        .subtopologies
+        .iter()
+        .flat_map(|sub| sub.external_sources().chain(&sub.sink_topics));
     let external = external.chain(plan.global.iter().map(|global| &global.topic));
     for topic in external {
         topics.set_partitions(topic, options.partitions.get(&**topic).copied().unwrap_or(1));
@@ -259,7 +346,11 @@ pub struct TestInput<K, V> {
 impl<K: 'static, V: 'static> TestInput<K, V> {
     /// For a topic and the serdes of its records.
     pub fn new(topic: &str, key: SharedSerde<K>, value: SharedSerde<V>) -> Self {
-        TestInput { topic: topic.to_owned(), key, value }
+        TestInput {
+            topic: topic.to_owned(),
+            key,
+            value,
+        }
     }
 
     /// Pipes one record in. `timestamp_ms` is event time.
@@ -268,11 +359,18 @@ impl<K: 'static, V: 'static> TestInput<K, V> {
     /// When the record can't be written or the topology fails.
     pub fn pipe(&self, driver: &mut TopologyTestDriver, key: &K, value: &V, timestamp_ms: i64) -> ProcessResult {
         let write = |what: &'static str, result: Result<bool, crate::SerdeError>| {
-            result.map_err(|source| Error::Serialize { what, node: "the test input".to_owned(), task: TaskId::new(0, 0), topic: self.topic.clone(), source })
+            result.map_err(|source| Error::Serialize {
+                what,
+                node: "the test input".to_owned(),
+                task: TaskId::new(0, 0),
+                topic: self.topic.clone(),
+                source,
+            })
         };
         let (mut key_bytes, mut value_bytes) = (Vec::new(), Vec::new());
         let key = write("key", self.key.serialize(&self.topic, key, &mut key_bytes))?.then_some(&*key_bytes);
-        let value = write("value", self.value.serialize(&self.topic, value, &mut value_bytes))?.then_some(&*value_bytes);
+        let value =
+            write("value", self.value.serialize(&self.topic, value, &mut value_bytes))?.then_some(&*value_bytes);
         driver.pipe(&self.topic, key, value, timestamp_ms, Headers::empty())
     }
 }

@@ -62,7 +62,9 @@ impl Log {
     #[must_use]
     pub fn last_stable_offset(&self) -> i64 {
         let open = self.fates.values().filter(|(fate, _)| *fate == Fate::Open);
-        open.map(|(_, first)| *first).min().unwrap_or_else(|| self.high_watermark())
+        open.map(|(_, first)| *first)
+            .min()
+            .unwrap_or_else(|| self.high_watermark())
     }
 
     /// Appends a record, under a transaction if there is one; answers its offset.
@@ -92,7 +94,9 @@ impl Log {
         let mut position = from.max(self.start);
         let end = self.last_stable_offset();
         while position < end && records.len() < max {
-            let Some(entry) = usize::try_from(position).ok().and_then(|at| self.entries.get(at)) else { break };
+            let Some(entry) = usize::try_from(position).ok().and_then(|at| self.entries.get(at)) else {
+                break;
+            };
             if let Entry::Record(record, transaction) = entry {
                 let fate = transaction.and_then(|transaction| self.fates.get(&transaction));
                 if fate.is_none_or(|(fate, _)| *fate == Fate::Committed) {
@@ -110,7 +114,13 @@ mod tests {
     use super::*;
 
     fn record(value: &str) -> LogRecord {
-        LogRecord { offset: 0, timestamp_ms: 0, key: None, value: Some(value.as_bytes().to_vec()), headers: Headers::default() }
+        LogRecord {
+            offset: 0,
+            timestamp_ms: 0,
+            key: None,
+            value: Some(value.as_bytes().to_vec()),
+            headers: Headers::default(),
+        }
     }
 
     #[test]

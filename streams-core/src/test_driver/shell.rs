@@ -10,7 +10,9 @@ use crate::error::{Error, ProcessResult};
 use crate::fetch::{Fetched, PartitionBatch, PartitionId};
 use crate::murmur2::partition_for_key;
 use crate::outbox::{ANY_PARTITION, OutRecord};
-use crate::runtime::{Assignment, CallFailure, Effect, FailureClass, Outcome, Reports, ResetTo, RestoreJob, Restored, StreamThreadCore};
+use crate::runtime::{
+    Assignment, CallFailure, Effect, FailureClass, Outcome, Reports, ResetTo, RestoreJob, Restored, StreamThreadCore,
+};
 use crate::{Headers, TopicPartition};
 
 struct Position {
@@ -33,7 +35,13 @@ impl MemoryShell {
     /// A shell whose producer has this transactional id.
     #[must_use]
     pub fn new(transactional_id: &str) -> Self {
-        MemoryShell { transactional_id: transactional_id.to_owned(), session: None, positions: BTreeMap::new(), reports: BTreeMap::new(), sent: Vec::new() }
+        MemoryShell {
+            transactional_id: transactional_id.to_owned(),
+            session: None,
+            positions: BTreeMap::new(),
+            reports: BTreeMap::new(),
+            sent: Vec::new(),
+        }
     }
 
     /// Ends the transaction at the broker without anybody being told, as when an answer is lost.
@@ -50,7 +58,13 @@ impl MemoryShell {
     ///
     /// # Errors
     /// As the core's.
-    pub fn perform(&mut self, effect: Effect, core: &mut StreamThreadCore, broker: &mut MemoryBroker, now_ms: i64) -> ProcessResult {
+    pub fn perform(
+        &mut self,
+        effect: Effect,
+        core: &mut StreamThreadCore,
+        broker: &mut MemoryBroker,
+        now_ms: i64,
+    ) -> ProcessResult {
         if let Effect::Restore(job) = effect {
             let restored = restore(job, broker);
             return core.on_restored(restored, now_ms);
@@ -59,7 +73,13 @@ impl MemoryShell {
         core.on_outcome(outcome, now_ms)
     }
 
-    fn outcome_of(&mut self, effect: Effect, core: &mut StreamThreadCore, broker: &mut MemoryBroker, now_ms: i64) -> ProcessResult<Outcome> {
+    fn outcome_of(
+        &mut self,
+        effect: Effect,
+        core: &mut StreamThreadCore,
+        broker: &mut MemoryBroker,
+        now_ms: i64,
+    ) -> ProcessResult<Outcome> {
         Ok(match effect {
             Effect::InitTransactions => {
                 self.session = Some(broker.init_producer(&self.transactional_id));
@@ -73,15 +93,36 @@ impl MemoryShell {
                 let message = format!("offsets of {} partitions are not stable", partitions.len());
                 failed(FailureClass::Retriable, "UNSTABLE_OFFSET_COMMIT", &message)
             }
-            Effect::FetchCommitted { partitions } => {
-                Outcome::Committed(partitions.into_iter().map(|tp| (tp.clone(), broker.committed(&tp).cloned())).collect())
-            }
-            Effect::ResolveReset { partitions } => Outcome::Started(partitions.into_iter().map(|(tp, reset)| start_of(broker, tp, reset)).collect()),
-            Effect::ListChangelogs { partitions } => Outcome::Changelogs(partitions.into_iter().map(|tp| (tp.clone(), facts(broker, &tp))).collect()),
+            Effect::FetchCommitted { partitions } => Outcome::Committed(
+                partitions
+                    .into_iter()
+                    .map(|tp| (tp.clone(), broker.committed(&tp).cloned()))
+                    .collect(),
+            ),
+            Effect::ResolveReset { partitions } => Outcome::Started(
+                partitions
+                    .into_iter()
+                    .map(|(tp, reset)| start_of(broker, tp, reset))
+                    .collect(),
+            ),
+            Effect::ListChangelogs { partitions } => Outcome::Changelogs(
+                partitions
+                    .into_iter()
+                    .map(|tp| (tp.clone(), facts(broker, &tp)))
+                    .collect(),
+            ),
             Effect::Assign { partitions } => {
                 for assignment in partitions {
                     let next = assignment.start_offset;
-                    self.positions.insert(assignment.id, Position { assignment, next, eof_told: None, paused: false });
+                    self.positions.insert(
+                        assignment.id,
+                        Position {
+                            assignment,
+                            next,
+                            eof_told: None,
+                            paused: false,
+                        },
+                    );
                 }
                 Outcome::Done
             }
@@ -95,7 +136,10 @@ impl MemoryShell {
             Effect::Send { epoch } => self.send(epoch, core, broker),
             Effect::Flush { epoch } => Outcome::Flushed(self.reports.remove(&epoch).unwrap_or_default()),
             Effect::SendOffsets { offsets, .. } => {
-                let offsets = offsets.into_iter().map(|o| (o.topic_partition, o.offset, o.metadata)).collect();
+                let offsets = offsets
+                    .into_iter()
+                    .map(|o| (o.topic_partition, o.offset, o.metadata))
+                    .collect();
                 self.with_session(|session| broker.send_offsets(session, offsets))
             }
             Effect::CommitTransaction { .. } => self.with_session(|session| broker.end_transaction(session, true)),
@@ -131,11 +175,16 @@ impl MemoryShell {
 
     fn with_session(&self, call: impl FnOnce(&ProducerSession) -> Result<(), Fenced>) -> Outcome {
         let result = self.session.as_ref().ok_or(Fenced).and_then(call);
-        result.map_or_else(|error| failed(FailureClass::Fenced, "_FENCED", &error.to_string()), |()| Outcome::Done)
+        result.map_or_else(
+            |error| failed(FailureClass::Fenced, "_FENCED", &error.to_string()),
+            |()| Outcome::Done,
+        )
     }
 
     fn send(&mut self, epoch: u32, core: &mut StreamThreadCore, broker: &mut MemoryBroker) -> Outcome {
-        let Some(session) = self.session.clone() else { return failed(FailureClass::Fenced, "_FENCED", "no producer") };
+        let Some(session) = self.session.clone() else {
+            return failed(FailureClass::Fenced, "_FENCED", "no producer");
+        };
         let reports = self.reports.entry(epoch).or_default();
         for outbox in core.outboxes() {
             for record in outbox.iter() {
@@ -146,7 +195,13 @@ impl MemoryShell {
                 };
                 match broker.send(&session, &TopicPartition::new(topic, partition), log_record(&record)) {
                     Err(error) => return failed(FailureClass::Fenced, "_FENCED", &error.to_string()),
-                    Ok(None) => return failed(FailureClass::Stop, "UNKNOWN_TOPIC_OR_PART", &format!("topic {topic} does not exist: create it")),
+                    Ok(None) => {
+                        return failed(
+                            FailureClass::Stop,
+                            "UNKNOWN_TOPIC_OR_PART",
+                            &format!("topic {topic} does not exist: create it"),
+                        );
+                    }
                     Ok(Some(offset)) => {
                         reports.acknowledged += 1;
                         if record.slot > 0 {
@@ -170,16 +225,26 @@ impl MemoryShell {
             if position.paused {
                 continue;
             }
-            let Some(log) = broker.log(&position.assignment.topic_partition) else { continue };
+            let Some(log) = broker.log(&position.assignment.topic_partition) else {
+                continue;
+            };
             let (records, next) = log.read_committed(position.next, max);
             let drained = records.len() < max;
             if !records.is_empty() {
-                fetched.push(Fetched::Records(batch_of(*id, position.assignment.incarnation, &records)));
+                fetched.push(Fetched::Records(batch_of(
+                    *id,
+                    position.assignment.incarnation,
+                    &records,
+                )));
             }
             position.next = next;
             if drained && position.eof_told != Some(next) {
                 position.eof_told = Some(next);
-                fetched.push(Fetched::Eof { partition: *id, incarnation: position.assignment.incarnation, offset: next });
+                fetched.push(Fetched::Eof {
+                    partition: *id,
+                    incarnation: position.assignment.incarnation,
+                    offset: next,
+                });
             }
         }
         fetched
@@ -203,9 +268,19 @@ fn log_record(record: &OutRecord<'_>) -> LogRecord {
 fn batch_of(id: PartitionId, incarnation: u64, records: &[LogRecord]) -> PartitionBatch {
     let mut batch = PartitionBatch::new(id, incarnation);
     for record in records {
-        let headers = record.headers.iter().map(|header| (&*header.key, header.value.as_deref()));
+        let headers = record
+            .headers
+            .iter()
+            .map(|header| (&*header.key, header.value.as_deref()));
         // A batch refuses only at a size that a test never reaches.
-        let _ = batch.push(record.offset, record.timestamp_ms, -1, record.key.as_deref(), record.value.as_deref(), headers);
+        let _ = batch.push(
+            record.offset,
+            record.timestamp_ms,
+            -1,
+            record.key.as_deref(),
+            record.value.as_deref(),
+            headers,
+        );
     }
     batch
 }
@@ -232,7 +307,11 @@ fn facts(broker: &MemoryBroker, topic_partition: &TopicPartition) -> ChangelogFa
 }
 
 fn failed(class: FailureClass, code: &str, message: &str) -> Outcome {
-    Outcome::Failed(CallFailure { class, code: code.to_owned(), message: message.to_owned() })
+    Outcome::Failed(CallFailure {
+        class,
+        code: code.to_owned(),
+        message: message.to_owned(),
+    })
 }
 
 /// Replays changelogs into a task's state, up to the target position.
@@ -241,16 +320,34 @@ fn restore(mut job: RestoreJob, broker: &MemoryBroker) -> Restored {
     let mut failure = None;
     for changelog in &job.changelogs {
         match crate::restore::replay_all(&mut job.state, changelog, |from| {
-            let (records, next) = broker.log(&changelog.topic_partition).map(|log| log.read_committed(from, 1_000)).unwrap_or_default();
-            let records = records.into_iter().map(|r| crate::restore::ChangelogRecord { key: r.key, value: r.value, timestamp_ms: r.timestamp_ms });
+            let (records, next) = broker
+                .log(&changelog.topic_partition)
+                .map(|log| log.read_committed(from, 1_000))
+                .unwrap_or_default();
+            let records = records.into_iter().map(|r| crate::restore::ChangelogRecord {
+                key: r.key,
+                value: r.value,
+                timestamp_ms: r.timestamp_ms,
+            });
             (records.collect(), next)
         }) {
             Ok(records) => {
                 counts.insert(changelog.name.clone(), records);
             }
-            Err(error) => failure = Some(CallFailure { class: FailureClass::Stop, code: "STATE".to_owned(), message: error.to_string() }),
+            Err(error) => {
+                failure = Some(CallFailure {
+                    class: FailureClass::Stop,
+                    code: "STATE".to_owned(),
+                    message: error.to_string(),
+                })
+            }
         }
     }
-    Restored { task: job.task, incarnation: job.incarnation, state: job.state, records: counts, failure }
+    Restored {
+        task: job.task,
+        incarnation: job.incarnation,
+        state: job.state,
+        records: counts,
+        failure,
+    }
 }
-

@@ -12,13 +12,19 @@ impl Connect {
     /// No store, and a name for the node.
     #[must_use]
     pub fn named(name: &str) -> Self {
-        Connect { name: Some(name.to_owned()), stores: Vec::new() }
+        Connect {
+            name: Some(name.to_owned()),
+            stores: Vec::new(),
+        }
     }
 
     /// These stores, which were added to the builder by name.
     #[must_use]
     pub fn stores<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
-        Connect { name: None, stores: names.into_iter().map(str::to_owned).collect() }
+        Connect {
+            name: None,
+            stores: names.into_iter().map(str::to_owned).collect(),
+        }
     }
 
     /// Names the node. Unlike elsewhere, a given name draws no number, as in Java.

@@ -42,7 +42,13 @@ impl<K: 'static, V: 'static> Consumed<K, V> {
     /// By these serdes.
     pub fn with(key: impl Serde<K>, value: impl Serde<V>) -> Self {
         let (key, value): (SharedSerde<K>, SharedSerde<V>) = (Arc::new(key), Arc::new(value));
-        Consumed { name: None, key, value, timestamps: Timestamps::FailOnInvalid, reset: AutoOffsetReset::Configured }
+        Consumed {
+            name: None,
+            key,
+            value,
+            timestamps: Timestamps::FailOnInvalid,
+            reset: AutoOffsetReset::Configured,
+        }
     }
 
     /// By the types' default serdes, with a name for the node (a table's nodes are `NAME-source` and `NAME`).
@@ -84,6 +90,10 @@ impl<K: 'static, V: 'static> Consumed<K, V> {
 
     pub(crate) fn source(&self) -> Arc<TypedSource<K, V>> {
         let (key, value) = (Arc::clone(&self.key), Arc::clone(&self.value));
-        Arc::new(TypedSource { key, value, timestamps: self.timestamps.clone() })
+        Arc::new(TypedSource {
+            key,
+            value,
+            timestamps: self.timestamps.clone(),
+        })
     }
 }

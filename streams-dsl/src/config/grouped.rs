@@ -14,14 +14,22 @@ pub struct Grouped<K, V> {
 
 impl<K: DefaultSerde, V: DefaultSerde> Default for Grouped<K, V> {
     fn default() -> Self {
-        Grouped { name: None, key: Chosen::default(), value: Chosen::default() }
+        Grouped {
+            name: None,
+            key: Chosen::default(),
+            value: Chosen::default(),
+        }
     }
 }
 
 impl<K: 'static, V: 'static> Grouped<K, V> {
     /// By these serdes.
     pub fn with(key: impl Serde<K>, value: impl Serde<V>) -> Self {
-        Grouped { name: None, key: Chosen::given(key), value: Chosen::given(value) }
+        Grouped {
+            name: None,
+            key: Chosen::given(key),
+            value: Chosen::given(value),
+        }
     }
 
     /// By the stream's serdes, else the types' default ones; the repartition topic is

@@ -14,14 +14,22 @@ pub struct Joined<K, V> {
 
 impl<K: DefaultSerde, V: DefaultSerde> Default for Joined<K, V> {
     fn default() -> Self {
-        Joined { name: None, key: Chosen::default(), value: Chosen::default() }
+        Joined {
+            name: None,
+            key: Chosen::default(),
+            value: Chosen::default(),
+        }
     }
 }
 
 impl<K: 'static, V: 'static> Joined<K, V> {
     /// By these serdes.
     pub fn with(key: impl Serde<K>, value: impl Serde<V>) -> Self {
-        Joined { name: None, key: Chosen::given(key), value: Chosen::given(value) }
+        Joined {
+            name: None,
+            key: Chosen::given(key),
+            value: Chosen::given(value),
+        }
     }
 
     /// By the stream's serdes, else the types' default ones; the repartition topic is

@@ -36,7 +36,16 @@ pub struct Materialized<K, V> {
 
 impl<K: 'static, V: 'static> Materialized<K, V> {
     fn of(name: Option<String>, key: Option<SharedSerde<K>>, value: Chosen<V>, explicit: bool) -> Self {
-        Materialized { name, key, value, explicit, caching: true, logging: Some(BTreeMap::new()), retention: None, in_memory: false }
+        Materialized {
+            name,
+            key,
+            value,
+            explicit,
+            caching: true,
+            logging: Some(BTreeMap::new()),
+            retention: None,
+            in_memory: false,
+        }
     }
 
     /// No store is asked for.
@@ -97,7 +106,12 @@ impl<K: 'static, V: 'static> Materialized<K, V> {
     /// Topic configs of the changelog; they win over the usual ones.
     #[must_use]
     pub fn logging<'a>(mut self, configs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        self.logging = Some(configs.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect());
+        self.logging = Some(
+            configs
+                .into_iter()
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .collect(),
+        );
         self
     }
 

@@ -26,14 +26,24 @@ pub struct Produced<K, V> {
 
 impl<K: DefaultSerde, V: DefaultSerde> Default for Produced<K, V> {
     fn default() -> Self {
-        Produced { name: None, key: Chosen::default(), value: Chosen::default(), partitioner: None }
+        Produced {
+            name: None,
+            key: Chosen::default(),
+            value: Chosen::default(),
+            partitioner: None,
+        }
     }
 }
 
 impl<K: 'static, V: 'static> Produced<K, V> {
     /// By these serdes.
     pub fn with(key: impl Serde<K>, value: impl Serde<V>) -> Self {
-        Produced { name: None, key: Chosen::given(key), value: Chosen::given(value), partitioner: None }
+        Produced {
+            name: None,
+            key: Chosen::given(key),
+            value: Chosen::given(value),
+            partitioner: None,
+        }
     }
 
     /// By the stream's serdes, else the types' default ones, with a name for the node.
@@ -55,7 +65,10 @@ impl<K: 'static, V: 'static> Produced<K, V> {
     /// Chooses partitions by `(topic, key, value, partition count)`. Default: murmur2 of the key's bytes, as Java; a
     /// null key is placed by the client. Java: `StreamPartitioner`.
     #[must_use]
-    pub fn partitioned_by(mut self, partitioner: impl Fn(&str, &K, &V, i32) -> Partitions + Send + Sync + 'static) -> Self {
+    pub fn partitioned_by(
+        mut self,
+        partitioner: impl Fn(&str, &K, &V, i32) -> Partitions + Send + Sync + 'static,
+    ) -> Self {
         self.partitioner = Some(Arc::new(partitioner));
         self
     }

@@ -19,14 +19,26 @@ pub struct Repartitioned<K, V> {
 
 impl<K: DefaultSerde, V: DefaultSerde> Default for Repartitioned<K, V> {
     fn default() -> Self {
-        Repartitioned { name: None, key: Chosen::default(), value: Chosen::default(), partitions: None, partitioner: None }
+        Repartitioned {
+            name: None,
+            key: Chosen::default(),
+            value: Chosen::default(),
+            partitions: None,
+            partitioner: None,
+        }
     }
 }
 
 impl<K: 'static, V: 'static> Repartitioned<K, V> {
     /// By these serdes.
     pub fn with(key: impl Serde<K>, value: impl Serde<V>) -> Self {
-        Repartitioned { name: None, key: Chosen::given(key), value: Chosen::given(value), partitions: None, partitioner: None }
+        Repartitioned {
+            name: None,
+            key: Chosen::given(key),
+            value: Chosen::given(value),
+            partitions: None,
+            partitioner: None,
+        }
     }
 
     /// By the stream's serdes, else the types' default ones; the topic is `<application.id>-NAME-repartition`.
@@ -54,7 +66,10 @@ impl<K: 'static, V: 'static> Repartitioned<K, V> {
 
     /// Chooses partitions by `(topic, key, value, partition count)`. Default: murmur2 of the key's bytes.
     #[must_use]
-    pub fn partitioned_by(mut self, partitioner: impl Fn(&str, &K, &V, i32) -> Partitions + Send + Sync + 'static) -> Self {
+    pub fn partitioned_by(
+        mut self,
+        partitioner: impl Fn(&str, &K, &V, i32) -> Partitions + Send + Sync + 'static,
+    ) -> Self {
         self.partitioner = Some(Arc::new(partitioner));
         self
     }

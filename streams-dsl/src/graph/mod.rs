@@ -11,7 +11,9 @@ use streams_core::topology::{StoreDefinition, TopologyError};
 
 use crate::names::Names;
 
-pub(crate) use node::{FilterFactory, GlobalTable, GraphNode, Kind, NodeFlags, NodeId, Processor, Repartition, Source, TableSource};
+pub(crate) use node::{
+    FilterFactory, GlobalTable, GraphNode, Kind, NodeFlags, NodeId, Processor, Repartition, Source, TableSource,
+};
 
 /// The recorded graph, shared by the builder and all handles.
 #[derive(Clone, Default)]
@@ -68,7 +70,8 @@ impl Graph {
 
     /// The name by which children know a node.
     pub(crate) fn name(&self, id: NodeId) -> Arc<str> {
-        self.node(id).map_or_else(|| Arc::from(""), |node| Arc::clone(&node.name))
+        self.node(id)
+            .map_or_else(|| Arc::from(""), |node| Arc::clone(&node.name))
     }
 
     /// Gives a node another name than the generated one.
@@ -76,7 +79,8 @@ impl Graph {
         let Some(node) = self.node_mut(id) else { return };
         match &mut node.kind {
             Kind::Repartition(_) => {
-                let sentence = format!("`{name}` can't name a repartition afterwards: use `Repartitioned::named(\"{name}\")`");
+                let sentence =
+                    format!("`{name}` can't name a repartition afterwards: use `Repartitioned::named(\"{name}\")`");
                 self.findings.push(TopologyError::Invalid(sentence));
                 return;
             }
@@ -104,10 +108,18 @@ impl Graph {
 
     /// Asks a table for its store: something downstream looks rows up in it.
     pub(crate) fn materialize(&mut self, id: NodeId) {
-        if let Some(GraphNode { kind: Kind::TableSource(table), .. }) = self.node_mut(id) {
+        if let Some(GraphNode {
+            kind: Kind::TableSource(table),
+            ..
+        }) = self.node_mut(id)
+        {
             table.materialized = true;
         }
-        if let Some(GraphNode { kind: Kind::Processor(processor), .. }) = self.node_mut(id) {
+        if let Some(GraphNode {
+            kind: Kind::Processor(processor),
+            ..
+        }) = self.node_mut(id)
+        {
             processor.materialized = true;
         }
     }

@@ -38,7 +38,10 @@ pub(crate) struct NodeFlags {
 pub(crate) enum Kind {
     Source(Source),
     Processor(Processor),
-    Sink { topic: SinkTopic, factory: Arc<dyn NodeFactory> },
+    Sink {
+        topic: SinkTopic,
+        factory: Arc<dyn NodeFactory>,
+    },
     Repartition(Box<Repartition>),
     TableSource(Box<TableSource>),
     GlobalTable(Box<GlobalTable>),
@@ -69,17 +72,35 @@ pub(crate) struct Processor {
 impl Processor {
     /// A processor without state.
     pub(crate) fn stateless(factory: Arc<dyn NodeFactory>) -> Kind {
-        Kind::Processor(Processor { factory, store: None, materialized: false, uses: Vec::new(), clock: None })
+        Kind::Processor(Processor {
+            factory,
+            store: None,
+            materialized: false,
+            uses: Vec::new(),
+            clock: None,
+        })
     }
 
     /// A processor that uses stores of others.
     pub(crate) fn using(factory: Arc<dyn NodeFactory>, uses: Vec<Arc<str>>) -> Kind {
-        Kind::Processor(Processor { factory, store: None, materialized: false, uses, clock: None })
+        Kind::Processor(Processor {
+            factory,
+            store: None,
+            materialized: false,
+            uses,
+            clock: None,
+        })
     }
 
     /// A processor with a store of its own.
     pub(crate) fn with_store(factory: Arc<dyn NodeFactory>, store: StoreDefinition, clock: Option<Arc<str>>) -> Kind {
-        Kind::Processor(Processor { factory, store: Some(store), materialized: true, uses: Vec::new(), clock })
+        Kind::Processor(Processor {
+            factory,
+            store: Some(store),
+            materialized: true,
+            uses: Vec::new(),
+            clock,
+        })
     }
 }
 

@@ -15,7 +15,10 @@ pub(super) struct Optimizer {
 
 impl Optimizer {
     pub(super) fn new(graph: Graph) -> Self {
-        Optimizer { graph, merged: BTreeMap::new() }
+        Optimizer {
+            graph,
+            merged: BTreeMap::new(),
+        }
     }
 
     /// Sources of the same set of topics become the first of them (`mergeDuplicateSourceNodes`).
@@ -23,7 +26,9 @@ impl Optimizer {
         let mut first: BTreeMap<BTreeSet<Arc<str>>, NodeId> = BTreeMap::new();
         for at in 0..self.graph.nodes.len() {
             let id = NodeId(at);
-            let Some(Kind::Source(source)) = self.graph.node(id).map(|node| &node.kind) else { continue };
+            let Some(Kind::Source(source)) = self.graph.node(id).map(|node| &node.kind) else {
+                continue;
+            };
             let topics: BTreeSet<Arc<str>> = source.topics.iter().cloned().collect();
             let types = source.types;
             match first.get(&topics).copied() {
@@ -43,12 +48,16 @@ impl Optimizer {
     }
 
     fn check_types(&mut self, main: NodeId, other: (std::any::TypeId, &'static str)) {
-        let Some(Kind::Source(source)) = self.graph.node(main).map(|node| &node.kind) else { return };
+        let Some(Kind::Source(source)) = self.graph.node(main).map(|node| &node.kind) else {
+            return;
+        };
         if source.types.0 != other.0 {
             let topics: Vec<&str> = source.topics.iter().map(|topic| &**topic).collect();
             let sentence = format!(
                 "topic {} is read as {} and as {}: a topic has one type; read it once and map",
-                topics.join(", "), source.types.1, other.1
+                topics.join(", "),
+                source.types.1,
+                other.1
             );
             self.graph.found(sentence);
         }
@@ -77,17 +86,32 @@ impl Optimizer {
     /// after it, named as the first.
     pub(super) fn merge_repartitions(&mut self) {
         for (changer, repartitions) in self.repartitions_by_changer() {
-            let first = repartitions.first().and_then(|id| self.graph.node(*id)).map(|node| node.kind.clone());
-            let Some(Kind::Repartition(first)) = first else { continue };
+            let first = repartitions
+                .first()
+                .and_then(|id| self.graph.node(*id))
+                .map(|node| node.kind.clone());
+            let Some(Kind::Repartition(first)) = first else {
+                continue;
+            };
             self.merge_below(changer, *first, &repartitions);
         }
     }
 
     fn merge_below(&mut self, changer: NodeId, first: Repartition, repartitions: &[NodeId]) {
         let names = self.graph.names.repartition(&first.topic);
-        let single = Repartition { topic: names.topic.into(), sink_name: names.sink.into(), filter_name: names.filter.into(), ..first };
-        let below: Vec<NodeId> = repartitions.iter().filter_map(|id| self.step_below(changer, *id)).collect();
-        let merged = self.graph.add(names.source, &[changer], Kind::Repartition(Box::new(single)));
+        let single = Repartition {
+            topic: names.topic.into(),
+            sink_name: names.sink.into(),
+            filter_name: names.filter.into(),
+            ..first
+        };
+        let below: Vec<NodeId> = repartitions
+            .iter()
+            .filter_map(|id| self.step_below(changer, *id))
+            .collect();
+        let merged = self
+            .graph
+            .add(names.source, &[changer], Kind::Repartition(Box::new(single)));
         let priority = self.graph.node(changer).map_or(0, |node| node.priority);
         if let Some(node) = self.graph.node_mut(merged) {
             node.priority = priority;

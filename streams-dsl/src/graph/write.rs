@@ -50,7 +50,9 @@ impl Graph {
             let ready = self.nodes.iter().enumerate().filter(|(at, node)| {
                 !is_written(&written, &NodeId(*at)) && node.parents.iter().all(|parent| is_written(&written, parent))
             });
-            let Some((at, _)) = ready.min_by_key(|(_, node)| node.priority) else { return order };
+            let Some((at, _)) = ready.min_by_key(|(_, node)| node.priority) else {
+                return order;
+            };
             if let Some(done) = written.get_mut(at) {
                 *done = true;
             }
@@ -95,19 +97,35 @@ impl Graph {
     }
 
     /// Filter, sink and source. Null keys are filtered out unless something below takes them.
-    fn write_repartition(&self, topology: &mut Topology, id: NodeId, node: &GraphNode, repartition: &Repartition, parents: &[&str]) {
+    fn write_repartition(
+        &self,
+        topology: &mut Topology,
+        id: NodeId,
+        node: &GraphNode,
+        repartition: &Repartition,
+        parents: &[&str],
+    ) {
         let filter = (repartition.filter)(self.takes_null_keys_below(id));
         let topic = SourceTopic::internal(&repartition.topic);
         topology.repartition_topic(&repartition.topic, repartition.partitions);
         topology.add_processor(&repartition.filter_name, parents, filter);
         let sink = Arc::clone(&repartition.sink);
-        topology.add_sink(&repartition.sink_name, &[&repartition.filter_name], SinkTopic::Static(topic.clone()), sink);
+        topology.add_sink(
+            &repartition.sink_name,
+            &[&repartition.filter_name],
+            SinkTopic::Static(topic.clone()),
+            sink,
+        );
         let reset = streams_core::topology::AutoOffsetReset::Earliest;
         topology.add_source(&node.name, vec![topic], reset, Arc::clone(&repartition.source));
     }
 
     pub(super) fn children(&self, id: NodeId) -> impl Iterator<Item = NodeId> {
-        self.nodes.iter().enumerate().filter(move |(_, node)| node.parents.contains(&id)).map(|(at, _)| NodeId(at))
+        self.nodes
+            .iter()
+            .enumerate()
+            .filter(move |(_, node)| node.parents.contains(&id))
+            .map(|(at, _)| NodeId(at))
     }
 
     fn takes_null_keys_below(&self, id: NodeId) -> bool {
@@ -131,7 +149,9 @@ impl Graph {
     fn topics_of(&self, sources: &[NodeId], merged: &BTreeMap<NodeId, NodeId>) -> Vec<SourceTopic> {
         let mut topics = Vec::new();
         for id in sources {
-            let Some(node) = self.node(*merged.get(id).unwrap_or(id)) else { continue };
+            let Some(node) = self.node(*merged.get(id).unwrap_or(id)) else {
+                continue;
+            };
             let read = match &node.kind {
                 Kind::Source(source) => source.topics.iter().map(|topic| SourceTopic::external(topic)).collect(),
                 Kind::TableSource(table) => vec![SourceTopic::external(&table.topic)],

@@ -15,7 +15,10 @@ use crate::ktable::KTable;
 use crate::names::Step;
 use crate::node::ForwardChanges;
 
-pub(super) const AGGREGATE: Names = Names { step: Step::Aggregate, burns_if_unnamed: false };
+pub(super) const AGGREGATE: Names = Names {
+    step: Step::Aggregate,
+    burns_if_unnamed: false,
+};
 
 impl<K: 'static, V: 'static> KGroupedStream<K, V> {
     /// Keeps an aggregate for each key: `add` gets the key, the value and the aggregate so far (by value, at first what
@@ -25,16 +28,16 @@ impl<K: 'static, V: 'static> KGroupedStream<K, V> {
     /// With the cache on (the default) each commit emits the last aggregate of each changed key; without, every one.
     ///
     /// ```
-    /// use streams_dsl::StreamsBuilder;
-    /// let builder = StreamsBuilder::new();
-    /// builder
-    ///     .stream::<String, i64>("payments")
-    ///     .group_by_key()
-    ///     .aggregate(|| 0, |_account, cents, sum: i64| sum + cents, "balance")
-    ///     .to_stream()
-    ///     .to("balances");
-    /// assert!(builder.build()?.describe().contains("(stores: [balance])"));
-    /// # Ok::<(), streams_dsl::TopologyError>(())
+    /// # use streams_dsl::doctest::*;
+    /// run(|b| {
+    ///     b.stream::<String, i64>("payments")
+    ///         .group_by_key()
+    ///         .aggregate(|| 0, |_account, cents, sum: i64| sum + cents, "balance")
+    ///         .to_stream()
+    ///         .to("balances")
+    /// })
+    /// .pipe("payments", [("a", 5, at(10)), ("a", 7, at(3))])
+    /// .gives("balances", [("a", 5, at(10)), ("a", 12, at(10))]);
     /// ```
     ///
     /// Java counterpart: `KGroupedStream.aggregate`.
@@ -61,18 +64,29 @@ impl<K: 'static, V: 'static> KGroupedStream<K, V> {
         self.aggregate_rows(AGGREGATE, materialized.into(), add)
     }
 
-    pub(super) fn aggregate_rows<A: 'static, F>(&self, names: Names, materialized: Materialized<K, A>, row: F) -> KTable<K, A>
+    pub(super) fn aggregate_rows<A: 'static, F>(
+        &self,
+        names: Names,
+        materialized: Materialized<K, A>,
+        row: F,
+    ) -> KTable<K, A>
     where
         F: Fn(&K, &V, Option<A>) -> Option<A> + Send + Sync + 'static,
     {
         let serde = materialized.value.resolve(None);
         let value = Arc::clone(&self.value);
-        let added = self.add(names, &materialized, Arc::clone(&serde), None, |seed| factory(seed, value, Arc::new(row)));
+        let added = self.add(names, &materialized, Arc::clone(&serde), None, |seed| {
+            factory(seed, value, Arc::new(row))
+        });
         self.table(added, &materialized, serde)
     }
 }
 
-fn factory<K: 'static, V: 'static, A: 'static, F>(seed: Seed, value: SharedSerde<V>, row: Arc<F>) -> Arc<dyn NodeFactory>
+fn factory<K: 'static, V: 'static, A: 'static, F>(
+    seed: Seed,
+    value: SharedSerde<V>,
+    row: Arc<F>,
+) -> Arc<dyn NodeFactory>
 where
     F: Fn(&K, &V, Option<A>) -> Option<A> + Send + Sync + 'static,
 {
@@ -80,7 +94,13 @@ where
         let children = Rc::new(builder.children::<K, Change<A>>()?);
         let store = builder.store::<KeyValueStore<K, A>>(&seed.store)?;
         store.set_listener(Rc::new(ForwardChanges(Rc::clone(&children))), seed.flags.sends_old());
-        let node = Aggregate { name: builder.name(), children, store, value: Arc::clone(&value), row: Arc::clone(&row) };
+        let node = Aggregate {
+            name: builder.name(),
+            children,
+            store,
+            value: Arc::clone(&value),
+            row: Arc::clone(&row),
+        };
         Ok(AnyNode::new::<K, V>(Rc::new(node)))
     })
 }
@@ -113,7 +133,9 @@ where
                 Ok(())
             }
             Update::Skipped | Update::Deferred => Ok(()),
-            Update::Changed(change, time) => self.children.forward(cx, record.with_value(&change).with_timestamp(time)),
+            Update::Changed(change, time) => self
+                .children
+                .forward(cx, record.with_value(&change).with_timestamp(time)),
         }
     }
 }

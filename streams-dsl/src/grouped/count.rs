@@ -8,17 +8,19 @@ use crate::config::Materialized;
 use crate::ktable::KTable;
 use crate::names::Step;
 
-const COUNT: Names = Names { step: Step::Aggregate, burns_if_unnamed: true };
+const COUNT: Names = Names {
+    step: Step::Aggregate,
+    burns_if_unnamed: true,
+};
 
 impl<K: 'static, V: 'static> KGroupedStream<K, V> {
     /// Counts the records of each key. Records with a null key or value are dropped and counted as dropped.
     ///
     /// ```
-    /// use streams_dsl::StreamsBuilder;
-    /// let builder = StreamsBuilder::new();
-    /// builder.stream::<String, i64>("visits").group_by_key().count("visits-by-user").to_stream().to("counts");
-    /// assert!(builder.build()?.describe().contains("(stores: [visits-by-user])"));
-    /// # Ok::<(), streams_dsl::TopologyError>(())
+    /// # use streams_dsl::doctest::*;
+    /// run(|b| b.stream::<String, i64>("visits").group_by_key().count("visits-by-user").to_stream().to("counts"))
+    ///     .pipe("visits", [("ann", 3, at(0)), ("ann", 4, at(1))])
+    ///     .gives("counts", [("ann", 1, at(0)), ("ann", 2, at(1))]);
     /// ```
     ///
     /// Java counterpart: `KGroupedStream.count`.

@@ -52,7 +52,13 @@ impl<K: 'static, V: 'static> KGroupedStream<K, V> {
             (Some(node), Some(_)) => node,
             _ => {
                 let (key, value) = (Arc::clone(&self.key), Arc::clone(&self.value));
-                let parts = RepartitionParts { key, value, partitions: None, partitioner: None, optimizable: true };
+                let parts = RepartitionParts {
+                    key,
+                    value,
+                    partitions: None,
+                    partitioner: None,
+                    optimizable: true,
+                };
                 parts.add(graph, names, self.stream.node)
             }
         };

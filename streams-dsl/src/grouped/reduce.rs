@@ -9,7 +9,10 @@ use crate::config::Materialized;
 use crate::ktable::KTable;
 use crate::names::Step;
 
-const REDUCE: Names = Names { step: Step::Reduce, burns_if_unnamed: false };
+const REDUCE: Names = Names {
+    step: Step::Reduce,
+    burns_if_unnamed: false,
+};
 
 impl<K: 'static, V: Clone + 'static> KGroupedStream<K, V> {
     /// Combines the values of each key: the first is kept as it is, then `combine` gets the key, the new value and the
@@ -17,15 +20,18 @@ impl<K: 'static, V: Clone + 'static> KGroupedStream<K, V> {
     /// and counted.
     ///
     /// ```
-    /// use streams_dsl::StreamsBuilder;
-    /// let builder = StreamsBuilder::new();
-    /// builder.stream::<String, i64>("bids").group_by_key().reduce(|_item, bid, best| best.max(*bid), "best-bids");
-    /// assert!(builder.build()?.describe().contains("KSTREAM-REDUCE-0000000001"));
-    /// # Ok::<(), streams_dsl::TopologyError>(())
+    /// # use streams_dsl::doctest::*;
+    /// run(|b| b.stream::<String, i64>("bids").group_by_key().reduce(|_item, bid, best| best.max(*bid), "best-bids").to_stream().to("out"))
+    ///     .pipe("bids", [("cup", 5, at(0)), ("cup", 3, at(1))])
+    ///     .gives("out", [("cup", 5, at(0)), ("cup", 5, at(1))]);
     /// ```
     ///
     /// Java counterpart: `KGroupedStream.reduce`.
-    pub fn reduce(&self, combine: impl Fn(&K, &V, V) -> V + Send + Sync + 'static, materialized: impl Into<Materialized<K, V>>) -> KTable<K, V> {
+    pub fn reduce(
+        &self,
+        combine: impl Fn(&K, &V, V) -> V + Send + Sync + 'static,
+        materialized: impl Into<Materialized<K, V>>,
+    ) -> KTable<K, V> {
         let materialized = materialized.into().or_value_serde(&self.value);
         let combine = reducer(combine, materialized.value.resolve(None));
         self.aggregate_rows(REDUCE, materialized, combine)
@@ -37,14 +43,21 @@ impl<K: Clone + 'static, V: Clone + 'static> TimeWindowedKStream<K, V> {
     /// dropped and counted.
     ///
     /// Java counterpart: `TimeWindowedKStream.reduce`.
-    pub fn reduce(&self, combine: impl Fn(&K, &V, V) -> V + Send + Sync + 'static, materialized: impl Into<Materialized<K, V>>) -> KTable<Windowed<K>, V> {
+    pub fn reduce(
+        &self,
+        combine: impl Fn(&K, &V, V) -> V + Send + Sync + 'static,
+        materialized: impl Into<Materialized<K, V>>,
+    ) -> KTable<Windowed<K>, V> {
         let materialized = materialized.into().or_value_serde(&self.grouped.value);
         let combine = reducer(combine, materialized.value.resolve(None));
         self.aggregate_rows(REDUCE, materialized, combine)
     }
 }
 
-fn reducer<K, V: Clone + 'static>(combine: impl Fn(&K, &V, V) -> V, serde: SharedSerde<V>) -> impl Fn(&K, &V, Option<V>) -> Option<V> {
+fn reducer<K, V: Clone + 'static>(
+    combine: impl Fn(&K, &V, V) -> V,
+    serde: SharedSerde<V>,
+) -> impl Fn(&K, &V, Option<V>) -> Option<V> {
     move |key, value, row| {
         let reduced = match row {
             Some(row) => combine(key, value, row),

@@ -59,10 +59,19 @@ impl<K: 'static, V: 'static> KGroupedStream<K, V> {
             let (parent, sources) = self.input(graph, &store);
             // Operators keep their time under the store's name; the mark keeps it apart from Java's own entries.
             let clock: Option<Arc<str>> = windows.map(|_| format!("~{store}").into());
-            let seed = Seed { store: store.as_str().into(), flags: Arc::clone(&flags), clock: clock.clone() };
+            let seed = Seed {
+                store: store.as_str().into(),
+                flags: Arc::clone(&flags),
+                clock: clock.clone(),
+            };
             let definition = StateStore::of(&store, key, value, windows, materialized).definition();
             let node = graph.add(name, &[parent], Processor::with_store(factory(seed), definition, clock));
-            Added { node, sources, flags, store }
+            Added {
+                node,
+                sources,
+                flags,
+                store,
+            }
         })
     }
 
@@ -71,31 +80,63 @@ impl<K: 'static, V: 'static> KGroupedStream<K, V> {
     }
 
     /// The table of an aggregation without windows.
-    pub(super) fn table<A: 'static>(&self, added: Added, materialized: &Materialized<K, A>, value: SharedSerde<A>) -> KTable<K, A> {
+    pub(super) fn table<A: 'static>(
+        &self,
+        added: Added,
+        materialized: &Materialized<K, A>,
+        value: SharedSerde<A>,
+    ) -> KTable<K, A> {
         let view = View::of_store(added.node, &added.store);
         self.made(added, self.store_key(materialized), value, view)
     }
 
     /// The table of a windowed aggregation: its key serde knows the windows' size.
-    pub(super) fn windowed_table<A: 'static>(&self, added: Added, materialized: &Materialized<K, A>, value: SharedSerde<A>, size_ms: i64) -> KTable<Windowed<K>, A> {
+    pub(super) fn windowed_table<A: 'static>(
+        &self,
+        added: Added,
+        materialized: &Materialized<K, A>,
+        value: SharedSerde<A>,
+        size_ms: i64,
+    ) -> KTable<Windowed<K>, A> {
         let key: SharedSerde<Windowed<K>> = Arc::new(TimeWindowed::of_size(self.store_key(materialized), size_ms));
         let store: Arc<str> = added.store.as_str().into();
         let name = Arc::clone(&store);
         let open = move |builder: &mut NodeBuilder<'_>| {
-            let view: std::rc::Rc<dyn TableView<Windowed<K>, A>> = std::rc::Rc::new(StoreView(builder.store::<WindowStore<K, A>>(&name)?));
+            let view: std::rc::Rc<dyn TableView<Windowed<K>, A>> =
+                std::rc::Rc::new(StoreView(builder.store::<WindowStore<K, A>>(&name)?));
             Ok(view)
         };
-        let view = View { stored_by: added.node, stores: vec![store], open: Arc::new(open) };
+        let view = View {
+            stored_by: added.node,
+            stores: vec![store],
+            open: Arc::new(open),
+        };
         self.made(added, key, value, view)
     }
 
-    fn made<KO, A>(&self, added: Added, key: SharedSerde<KO>, value: SharedSerde<A>, view: View<KO, A>) -> KTable<KO, A> {
-        let Added { node, sources, flags, .. } = added;
+    fn made<KO, A>(
+        &self,
+        added: Added,
+        key: SharedSerde<KO>,
+        value: SharedSerde<A>,
+        view: View<KO, A>,
+    ) -> KTable<KO, A> {
+        let Added {
+            node, sources, flags, ..
+        } = added;
         let ask_old: AskOld = Arc::new(move |_, _| {
             flags.send_old();
             true
         });
-        KTable { builder: self.stream.builder.clone(), node, key, value, sources, view, ask_old }
+        KTable {
+            builder: self.stream.builder.clone(),
+            node,
+            key,
+            value,
+            sources,
+            view,
+            ask_old,
+        }
     }
 }
 
@@ -103,4 +144,3 @@ impl<K: 'static, V: 'static> KGroupedStream<K, V> {
 pub(super) fn some_unless_null<A: 'static>(serde: &dyn Serde<A>, value: A) -> Option<A> {
     (!serde.is_null(&value)).then_some(value)
 }
-

@@ -16,17 +16,23 @@ impl<K: 'static, V: 'static> KGroupedStream<K, V> {
     /// Groups by time windows too: each record is in every window that holds its event time.
     ///
     /// ```
-    /// use streams_dsl::{HOUR, MINUTE, StreamsBuilder, TimeWindows};
-    /// let builder = StreamsBuilder::new();
-    /// builder
-    ///     .stream::<String, i64>("usage")
-    ///     .group_by_key()
-    ///     .windowed_by(TimeWindows::of(HOUR).grace(5 * MINUTE))
-    ///     .aggregate(|| 0, |_project, bytes, sum: i64| sum + bytes, "hourly-bytes")
-    ///     .to_stream()
-    ///     .to("usage-by-hour");
-    /// assert!(builder.build()?.describe().contains("(stores: [hourly-bytes])"));
-    /// # Ok::<(), streams_dsl::TopologyError>(())
+    /// # use streams_dsl::doctest::*;
+    /// run(|b| {
+    ///     b.stream::<String, i64>("usage")
+    ///         .group_by_key()
+    ///         .windowed_by(TimeWindows::of(HOUR).grace(5 * MINUTE))
+    ///         .aggregate(|| 0, |_project, bytes, sum: i64| sum + bytes, "hourly-bytes")
+    ///         .to_stream()
+    ///         .to("usage-by-hour")
+    /// })
+    /// .pipe("usage", [("a", 1, at(0)), ("a", 2, at(3_600_000)), ("a", 3, at(9)), ("a", 4, at(3_900_000)), ("a", 5, at(9))])
+    /// .gives("usage-by-hour", [
+    ///     (window("a", 0), 1, at(0)),
+    ///     (window("a", 3_600_000), 2, at(3_600_000)),
+    ///     (window("a", 0), 4, at(9)),
+    ///     (window("a", 3_600_000), 6, at(3_900_000)),
+    /// ])
+    /// .dropped(1);
     /// ```
     ///
     /// Java counterpart: `KGroupedStream.windowedBy(Windows)`.
@@ -35,7 +41,10 @@ impl<K: 'static, V: 'static> KGroupedStream<K, V> {
         if let Some(problem) = windows.problem() {
             self.stream.builder.with(|graph| graph.found(problem));
         }
-        TimeWindowedKStream { grouped: self.clone(), windows }
+        TimeWindowedKStream {
+            grouped: self.clone(),
+            windows,
+        }
     }
 }
 
@@ -46,7 +55,9 @@ impl<K: 'static, V: 'static> TimeWindowedKStream<K, V> {
         let needed_ms = size_ms.saturating_add(self.windows.grace_ms());
         let retention_ms = materialized.retention.map_or(needed_ms, millis);
         if retention_ms < needed_ms {
-            let sentence = format!("the retention of {retention_ms} ms is too short: windows of {size_ms} ms with their grace need {needed_ms} ms");
+            let sentence = format!(
+                "the retention of {retention_ms} ms is too short: windows of {size_ms} ms with their grace need {needed_ms} ms"
+            );
             self.grouped.stream.builder.with(|graph| graph.found(sentence));
         }
         WindowSizes { size_ms, retention_ms }

@@ -38,7 +38,12 @@ impl<K: Clone + 'static, V: 'static> TimeWindowedKStream<K, V> {
         })
     }
 
-    pub(super) fn aggregate_rows<A: 'static, F>(&self, names: Names, materialized: Materialized<K, A>, row: F) -> KTable<Windowed<K>, A>
+    pub(super) fn aggregate_rows<A: 'static, F>(
+        &self,
+        names: Names,
+        materialized: Materialized<K, A>,
+        row: F,
+    ) -> KTable<Windowed<K>, A>
     where
         F: Fn(&K, &V, Option<A>) -> Option<A> + Send + Sync + 'static,
     {
@@ -46,12 +51,20 @@ impl<K: Clone + 'static, V: 'static> TimeWindowedKStream<K, V> {
         let (sizes, windows) = (self.store_sizes(&materialized), self.windows);
         let key = self.grouped.store_key(&materialized);
         let make = |seed| factory::<K, V, A, F>(seed, windows, sizes, key, Arc::new(row));
-        let added = self.grouped.add(names, &materialized, Arc::clone(&serde), Some(sizes), make);
+        let added = self
+            .grouped
+            .add(names, &materialized, Arc::clone(&serde), Some(sizes), make);
         self.grouped.windowed_table(added, &materialized, serde, sizes.size_ms)
     }
 }
 
-fn factory<K: Clone + 'static, V: 'static, A: 'static, F>(seed: Seed, windows: TimeWindows, sizes: WindowSizes, key: SharedSerde<K>, row: Arc<F>) -> Arc<dyn NodeFactory>
+fn factory<K: Clone + 'static, V: 'static, A: 'static, F>(
+    seed: Seed,
+    windows: TimeWindows,
+    sizes: WindowSizes,
+    key: SharedSerde<K>,
+    row: Arc<F>,
+) -> Arc<dyn NodeFactory>
 where
     F: Fn(&K, &V, Option<A>) -> Option<A> + Send + Sync + 'static,
 {
@@ -59,14 +72,30 @@ where
         let children = Rc::new(builder.children::<Windowed<K>, Change<A>>()?);
         let store = builder.store::<WindowStore<K, A>>(&seed.store)?;
         store.set_listener(Rc::new(ForwardChanges(Rc::clone(&children))), seed.flags.sends_old());
-        let clock = builder.context().operator_time(seed.clock.as_deref().unwrap_or_default());
-        let (weak, keep) = (Rc::downgrade(&store), Lifetime { windows, retention_ms: sizes.retention_ms });
+        let clock = builder
+            .context()
+            .operator_time(seed.clock.as_deref().unwrap_or_default());
+        let (weak, keep) = (
+            Rc::downgrade(&store),
+            Lifetime {
+                windows,
+                retention_ms: sizes.retention_ms,
+            },
+        );
         store.set_after_flush(move |cx| match weak.upgrade() {
             Some(store) => store.expire(cx, keep.live_from_ms(cx.observed(clock))).map(|_| ()),
             None => Ok(()),
         });
         let name = builder.name();
-        let node = WindowedAggregate { name, children, store, key: Arc::clone(&key), windows, clock, row: Arc::clone(&row) };
+        let node = WindowedAggregate {
+            name,
+            children,
+            store,
+            key: Arc::clone(&key),
+            windows,
+            clock,
+            row: Arc::clone(&row),
+        };
         Ok(AnyNode::new::<K, V>(Rc::new(node)))
     })
 }
@@ -82,7 +111,10 @@ impl Lifetime {
     /// The first start whose row is still needed: within retention, and in any case while its window is open.
     fn live_from_ms(self, stream_time_ms: i64) -> i64 {
         let retained = stream_time_ms.saturating_sub(self.retention_ms);
-        let open = self.windows.close_time_ms(stream_time_ms).saturating_sub(self.windows.size_ms());
+        let open = self
+            .windows
+            .close_time_ms(stream_time_ms)
+            .saturating_sub(self.windows.size_ms());
         retained.min(open)
     }
 }
@@ -134,7 +166,8 @@ impl<K: Clone + 'static, A: 'static, F> WindowedAggregate<K, A, F> {
             Update::NullKey | Update::Skipped | Update::Deferred => Ok(()),
             Update::Changed(change, time) => {
                 let key = Windowed::new(record.key.clone(), window);
-                self.children.forward(cx, record.with_key(&key).with_value(&change).with_timestamp(time))
+                self.children
+                    .forward(cx, record.with_key(&key).with_value(&change).with_timestamp(time))
             }
         }
     }
@@ -148,9 +181,18 @@ mod tests {
     #[test]
     fn a_row_lives_as_long_as_its_window_is_open_whatever_the_retention() {
         let windows = TimeWindows::of(HOUR).grace(5 * MINUTE);
-        let exact = Lifetime { windows, retention_ms: 65 * 60_000 };
-        let short = Lifetime { windows, retention_ms: 1 };
-        let long = Lifetime { windows, retention_ms: 48 * 3_600_000 };
+        let exact = Lifetime {
+            windows,
+            retention_ms: 65 * 60_000,
+        };
+        let short = Lifetime {
+            windows,
+            retention_ms: 1,
+        };
+        let long = Lifetime {
+            windows,
+            retention_ms: 48 * 3_600_000,
+        };
         let time = 100 * 3_600_000;
         assert_eq!(exact.live_from_ms(time), time - 65 * 60_000);
         assert_eq!(short.live_from_ms(time), exact.live_from_ms(time));

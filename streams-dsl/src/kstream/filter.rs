@@ -13,17 +13,19 @@ impl<K: 'static, V: 'static> KStream<K, V> {
     /// The records for which `keep` is true. Nulls are asked about as all others.
     ///
     /// ```
-    /// use streams_dsl::StreamsBuilder;
-    /// let builder = StreamsBuilder::new();
-    /// builder.stream::<String, i64>("usage").filter(|_tenant, bytes| *bytes > 0).to("billable");
-    /// assert!(builder.build()?.describe().contains("KSTREAM-FILTER-0000000001"));
-    /// # Ok::<(), streams_dsl::TopologyError>(())
+    /// # use streams_dsl::doctest::*;
+    /// run(|b| b.stream::<String, i64>("usage").filter(|_tenant, bytes| *bytes > 0).to("billable"))
+    ///     .pipe("usage", [("a", 7, at(0)), ("b", 0, at(1))])
+    ///     .gives("billable", [("a", 7, at(0))]);
     /// ```
     ///
     /// Java counterpart: `KStream.filter`.
     pub fn filter(&self, keep: impl Fn(&K, &V) -> bool + Send + Sync + 'static) -> KStream<K, V> {
         let keep = Arc::new(keep);
-        let factory = factory::<K, V, K, V, _>(move |parts| Filter { parts, keep: Arc::clone(&keep) });
+        let factory = factory::<K, V, K, V, _>(move |parts| Filter {
+            parts,
+            keep: Arc::clone(&keep),
+        });
         self.step(Step::Filter, factory, Keys::Kept(self.key.clone()), self.value.clone())
     }
 

@@ -14,23 +14,29 @@ impl<K: 'static, V: 'static> KStream<K, V> {
     /// is driven while they go on. The keys may be others, so grouping or joining the result sends it through a repartition topic.
     ///
     /// ```
-    /// use streams_dsl::StreamsBuilder;
-    /// let builder = StreamsBuilder::new();
-    /// builder
-    ///     .stream::<String, String>("orders")
-    ///     .flat_map(|order, items| items.split(',').map(|item| (item.to_owned(), order.clone())).collect::<Vec<_>>())
-    ///     .to("orders-by-item");
-    /// assert!(builder.build()?.describe().contains("KSTREAM-FLATMAP-0000000001"));
-    /// # Ok::<(), streams_dsl::TopologyError>(())
+    /// # use streams_dsl::doctest::*;
+    /// run(|b| {
+    ///     b.stream::<String, String>("orders")
+    ///         .flat_map(|order, items| items.split(',').map(|item| (item.to_owned(), order.clone())).collect::<Vec<_>>())
+    ///         .to("orders-by-item")
+    /// })
+    /// .pipe("orders", [("o1", "tea,cup", at(0))])
+    /// .gives("orders-by-item", [("tea", "o1", at(0)), ("cup", "o1", at(0))]);
     /// ```
     ///
     /// Java counterpart: `KStream.flatMap`.
-    pub fn flat_map<K2: 'static, V2: 'static, I>(&self, map: impl Fn(&K, &V) -> I + Send + Sync + 'static) -> KStream<K2, V2>
+    pub fn flat_map<K2: 'static, V2: 'static, I>(
+        &self,
+        map: impl Fn(&K, &V) -> I + Send + Sync + 'static,
+    ) -> KStream<K2, V2>
     where
         I: IntoIterator<Item = (K2, V2)> + 'static,
     {
         let map = Arc::new(map);
-        let factory = factory::<K, V, K2, V2, _>(move |parts| FlatMap { parts, map: Arc::clone(&map) });
+        let factory = factory::<K, V, K2, V2, _>(move |parts| FlatMap {
+            parts,
+            map: Arc::clone(&map),
+        });
         self.step(Step::FlatMap, factory, Keys::Changed, None)
     }
 }
@@ -46,7 +52,9 @@ impl<K, V, K2, V2, I: IntoIterator<Item = (K2, V2)>, F: Fn(&K, &V) -> I> Downstr
         let Some(mut made) = made else { return Ok(()) };
         // The iterator is user code too: each step of it may panic.
         while let Some(Some((key, value))) = cx.call_user(&self.parts.name, || made.next())? {
-            self.parts.children.forward(cx, record.with_key(&key).with_value(&value))?;
+            self.parts
+                .children
+                .forward(cx, record.with_key(&key).with_value(&value))?;
         }
         Ok(())
     }

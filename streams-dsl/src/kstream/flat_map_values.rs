@@ -13,14 +13,14 @@ impl<K: 'static, V: 'static> KStream<K, V> {
     /// Makes each value any number of values, in the order given; the key stays.
     ///
     /// ```
-    /// use streams_dsl::StreamsBuilder;
-    /// let builder = StreamsBuilder::new();
-    /// builder
-    ///     .stream::<String, String>("lines")
-    ///     .flat_map_values(|_key, line| line.split(' ').map(str::to_owned).collect::<Vec<_>>())
-    ///     .to("words");
-    /// assert!(builder.build()?.describe().contains("KSTREAM-FLATMAPVALUES-0000000001"));
-    /// # Ok::<(), streams_dsl::TopologyError>(())
+    /// # use streams_dsl::doctest::*;
+    /// run(|b| {
+    ///     b.stream::<String, String>("lines")
+    ///         .flat_map_values(|_key, line| line.split(' ').map(str::to_owned).collect::<Vec<_>>())
+    ///         .to("words")
+    /// })
+    /// .pipe("lines", [("k", "to be", at(0))])
+    /// .gives("words", [("k", "to", at(0)), ("k", "be", at(0))]);
     /// ```
     ///
     /// Java counterpart: `KStream.flatMapValues`.
@@ -29,7 +29,10 @@ impl<K: 'static, V: 'static> KStream<K, V> {
         I: IntoIterator<Item = V2> + 'static,
     {
         let map = Arc::new(map);
-        let factory = factory::<K, V, K, V2, _>(move |parts| FlatMapValues { parts, map: Arc::clone(&map) });
+        let factory = factory::<K, V, K, V2, _>(move |parts| FlatMapValues {
+            parts,
+            map: Arc::clone(&map),
+        });
         self.step(Step::FlatMapValues, factory, Keys::Kept(self.key.clone()), None)
     }
 }

@@ -26,7 +26,10 @@ impl<K: 'static, V: 'static> KStream<K, V> {
     pub fn for_each(&self, action: impl Fn(&K, &V) + Send + Sync + 'static) -> crate::Step {
         let action = Arc::new(action);
         // A terminal node has no children; the type parameters stand for those it does not have.
-        let factory = factory::<K, V, K, V, _>(move |parts| ForEach { parts, action: Arc::clone(&action) });
+        let factory = factory::<K, V, K, V, _>(move |parts| ForEach {
+            parts,
+            action: Arc::clone(&action),
+        });
         self.terminal(Step::ForEach, None, Processor::stateless(factory))
     }
 }
@@ -38,6 +41,7 @@ struct ForEach<K, V, F> {
 
 impl<K, V, F: Fn(&K, &V)> Downstream<K, V> for ForEach<K, V, F> {
     fn process(&self, cx: &mut TaskContext, record: Record<'_, K, V>) -> ProcessResult {
-        cx.call_user(&self.parts.name, || (self.action)(record.key, record.value)).map(|_| ())
+        cx.call_user(&self.parts.name, || (self.action)(record.key, record.value))
+            .map(|_| ())
     }
 }

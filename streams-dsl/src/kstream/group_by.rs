@@ -15,11 +15,10 @@ impl<K: 'static, V: 'static> KStream<K, V> {
     /// was read, the aggregation sends it through a repartition topic first.
     ///
     /// ```
-    /// use streams_dsl::StreamsBuilder;
-    /// let builder = StreamsBuilder::new();
-    /// builder.stream::<String, i64>("in").group_by_key().count("counts");
-    /// assert!(builder.build()?.describe().contains("(stores: [counts])"));
-    /// # Ok::<(), streams_dsl::TopologyError>(())
+    /// # use streams_dsl::doctest::*;
+    /// run(|b| b.stream::<String, i64>("in").group_by_key().count("counts").to_stream().to("out"))
+    ///     .pipe("in", [("a", 7, at(0)), ("a", 8, at(1))])
+    ///     .gives("out", [("a", 1, at(0)), ("a", 2, at(1))]);
     /// ```
     ///
     /// Java counterpart: `KStream.groupByKey`.
@@ -45,15 +44,17 @@ impl<K: 'static, V: 'static> KStream<K, V> {
     /// Groups the records by the key that `select` makes. The aggregation sends them through a repartition topic.
     ///
     /// ```
-    /// use streams_dsl::StreamsBuilder;
-    /// let builder = StreamsBuilder::new();
-    /// builder.stream::<String, i64>("visits").group_by(|_user, page| *page).count("visits-by-page");
-    /// assert!(builder.build()?.describe().contains("visits-by-page-repartition"));
-    /// # Ok::<(), streams_dsl::TopologyError>(())
+    /// # use streams_dsl::doctest::*;
+    /// run(|b| b.stream::<String, i64>("visits").group_by(|_user, page| *page).count("visits-by-page").to_stream().to("out"))
+    ///     .pipe("visits", [("ann", 3, at(0)), ("bob", 3, at(1))])
+    ///     .gives("out", [(3, 1, at(0)), (3, 2, at(1))]);
     /// ```
     ///
     /// Java counterpart: `KStream.groupBy`.
-    pub fn group_by<K2: DefaultSerde>(&self, select: impl Fn(&K, &V) -> K2 + Send + Sync + 'static) -> KGroupedStream<K2, V>
+    pub fn group_by<K2: DefaultSerde>(
+        &self,
+        select: impl Fn(&K, &V) -> K2 + Send + Sync + 'static,
+    ) -> KGroupedStream<K2, V>
     where
         V: DefaultSerde,
     {
@@ -61,8 +62,17 @@ impl<K: 'static, V: 'static> KStream<K, V> {
     }
 
     /// As [`group_by`](Self::group_by), in a given way; the name is that of the key-selecting node too.
-    pub fn group_by_with<K2: 'static>(&self, select: impl Fn(&K, &V) -> K2 + Send + Sync + 'static, grouped: Grouped<K2, V>) -> KGroupedStream<K2, V> {
-        let selected = self.step(Step::SelectKey, select_key_factory(select), Keys::Changed, self.value.clone());
+    pub fn group_by_with<K2: 'static>(
+        &self,
+        select: impl Fn(&K, &V) -> K2 + Send + Sync + 'static,
+        grouped: Grouped<K2, V>,
+    ) -> KGroupedStream<K2, V> {
+        let selected = self.step(
+            Step::SelectKey,
+            select_key_factory(select),
+            Keys::Changed,
+            self.value.clone(),
+        );
         let selected = match &grouped.name {
             Some(name) => selected.named(name),
             None => selected,

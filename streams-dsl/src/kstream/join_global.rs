@@ -23,15 +23,16 @@ impl<K: 'static, V: 'static> KStream<K, V> {
     /// dropped and counted.
     ///
     /// ```
-    /// use streams_dsl::StreamsBuilder;
-    /// let builder = StreamsBuilder::new();
-    /// let airlines = builder.global_table::<String, String>("airlines");
-    /// builder
-    ///     .stream::<i64, String>("flights")
-    ///     .join_global(&airlines, |_id, carrier| carrier.clone(), |_id, _carrier, name| name.clone())
-    ///     .to("flights-by-name");
-    /// assert!(builder.build()?.describe().contains("for global store"));
-    /// # Ok::<(), streams_dsl::TopologyError>(())
+    /// # use streams_dsl::doctest::*;
+    /// run(|b| {
+    ///     let airlines = b.global_table::<String, String>("airlines");
+    ///     b.stream::<i64, String>("flights")
+    ///         .join_global(&airlines, |_id, carrier| carrier.clone(), |_id, _carrier, name| name.clone())
+    ///         .to("flights-by-name")
+    /// })
+    /// .pipe("airlines", [("UA", "United", at(0))])
+    /// .pipe("flights", [(1, "UA", at(1)), (2, "XX", at(2))])
+    /// .gives("flights-by-name", [(1, "United", at(1))]);
     /// ```
     ///
     /// Java counterpart: `KStream.join(GlobalKTable, …)`.
@@ -151,7 +152,11 @@ impl<K, V: 'static, KG: 'static, VG, V2> Downstream<K, V> for GlobalJoin<K, V, K
             return Ok(());
         }
         let join = |row: Option<&VG>| catch_user(|| (self.joiner)(record.key, record.value, row));
-        let joined = if null_key { join(None) } else { join_row(cx, &*self.rows, &selected, &join)? };
+        let joined = if null_key {
+            join(None)
+        } else {
+            join_row(cx, &*self.rows, &selected, &join)?
+        };
         match cx.try_user(&self.name, || joined)? {
             Some(Some(value)) => self.children.forward(cx, record.with_value(&value)),
             Some(None) | None => Ok(()),

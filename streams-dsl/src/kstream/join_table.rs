@@ -25,15 +25,14 @@ impl<K: 'static, V: 'static> KStream<K, V> {
     /// topic first. Event time and headers are the stream record's.
     ///
     /// ```
-    /// use streams_dsl::StreamsBuilder;
-    /// let builder = StreamsBuilder::new();
-    /// let prices = builder.table::<String, i64>("prices");
-    /// builder
-    ///     .stream::<String, i64>("orders")
-    ///     .join_table(&prices, |_item, count, price| count * price)
-    ///     .to("turnover");
-    /// assert!(builder.build()?.describe().contains("KSTREAM-JOIN-0000000004"));
-    /// # Ok::<(), streams_dsl::TopologyError>(())
+    /// # use streams_dsl::doctest::*;
+    /// run(|b| {
+    ///     let prices = b.table::<String, i64>("prices");
+    ///     b.stream::<String, i64>("orders").join_table(&prices, |_item, count, price| count * price).to("turnover")
+    /// })
+    /// .pipe("prices", [("tea", 3, at(0))])
+    /// .pipe("orders", [("tea", 2, at(1)), ("ink", 9, at(2))])
+    /// .gives("turnover", [("tea", 6, at(1))]);
     /// ```
     ///
     /// Java counterpart: `KStream.join(KTable, …)`.
@@ -64,15 +63,16 @@ impl<K: 'static, V: 'static> KStream<K, V> {
     /// has no row; null values are dropped and counted.
     ///
     /// ```
-    /// use streams_dsl::StreamsBuilder;
-    /// let builder = StreamsBuilder::new();
-    /// let planes = builder.table::<String, i64>("planes");
-    /// builder
-    ///     .stream::<String, i64>("departures")
-    ///     .left_join_table(&planes, |_tail, miles, seats| miles * seats.copied().unwrap_or(100))
-    ///     .to("seat-miles");
-    /// assert!(builder.build()?.describe().contains("KSTREAM-LEFTJOIN-0000000004"));
-    /// # Ok::<(), streams_dsl::TopologyError>(())
+    /// # use streams_dsl::doctest::*;
+    /// run(|b| {
+    ///     let planes = b.table::<String, i64>("planes");
+    ///     b.stream::<String, i64>("departures")
+    ///         .left_join_table(&planes, |_tail, miles, seats| miles * seats.copied().unwrap_or(100))
+    ///         .to("seat-miles")
+    /// })
+    /// .pipe("planes", [("N1", 55, at(0))])
+    /// .pipe("departures", [("N1", 10, at(1)), ("N2", 10, at(2))])
+    /// .gives("seat-miles", [("N1", 550, at(1)), ("N2", 1000, at(2))]);
     /// ```
     ///
     /// Java counterpart: `KStream.leftJoin(KTable, …)`.
@@ -139,7 +139,10 @@ impl<K: 'static, V: 'static> KStream<K, V> {
             }
             node
         });
-        KStream { sources, ..stream.at(node, Keys::Kept(Some(key_serde)), None) }
+        KStream {
+            sources,
+            ..stream.at(node, Keys::Kept(Some(key_serde)), None)
+        }
     }
 }
 
@@ -161,7 +164,11 @@ impl<K: 'static, V: 'static, VT, V2> Downstream<K, V> for TableJoin<K, V, VT, V2
             return Ok(());
         }
         let join = |row: Option<&VT>| catch_user(|| (self.joiner)(record.key, record.value, row));
-        let joined = if null_key { join(None) } else { join_row(cx, &*self.rows, record.key, &join)? };
+        let joined = if null_key {
+            join(None)
+        } else {
+            join_row(cx, &*self.rows, record.key, &join)?
+        };
         match cx.try_user(&self.name, || joined)? {
             Some(Some(value)) => self.children.forward(cx, record.with_value(&value)),
             Some(None) | None => Ok(()),
@@ -177,6 +184,8 @@ pub(super) fn join_row<K, VT, R>(
     join: &dyn Fn(Option<&VT>) -> Result<Option<R>, BoxError>,
 ) -> ProcessResult<Result<Option<R>, BoxError>> {
     let joined = RefCell::new(Ok(None));
-    rows.read(cx, key, &mut |row| *joined.borrow_mut() = join(row.map(|(value, _)| value)))?;
+    rows.read(cx, key, &mut |row| {
+        *joined.borrow_mut() = join(row.map(|(value, _)| value))
+    })?;
     Ok(joined.into_inner())
 }

@@ -14,17 +14,22 @@ impl<K: 'static, V: 'static> KStream<K, V> {
     /// through a repartition topic; use [`map_values`](Self::map_values) where the key stays.
     ///
     /// ```
-    /// use streams_dsl::StreamsBuilder;
-    /// let builder = StreamsBuilder::new();
-    /// builder.stream::<String, i64>("in").map(|user, page| (*page, user.clone())).to("users-by-page");
-    /// assert!(builder.build()?.describe().contains("KSTREAM-MAP-0000000001"));
-    /// # Ok::<(), streams_dsl::TopologyError>(())
+    /// # use streams_dsl::doctest::*;
+    /// run(|b| b.stream::<String, i64>("in").map(|user, page| (*page, user.clone())).to("users-by-page"))
+    ///     .pipe("in", [("ann", 3, at(0))])
+    ///     .gives("users-by-page", [(3, "ann", at(0))]);
     /// ```
     ///
     /// Java counterpart: `KStream.map`.
-    pub fn map<K2: 'static, V2: 'static>(&self, map: impl Fn(&K, &V) -> (K2, V2) + Send + Sync + 'static) -> KStream<K2, V2> {
+    pub fn map<K2: 'static, V2: 'static>(
+        &self,
+        map: impl Fn(&K, &V) -> (K2, V2) + Send + Sync + 'static,
+    ) -> KStream<K2, V2> {
         let map = Arc::new(map);
-        let factory = factory::<K, V, K2, V2, _>(move |parts| Map { parts, map: Arc::clone(&map) });
+        let factory = factory::<K, V, K2, V2, _>(move |parts| Map {
+            parts,
+            map: Arc::clone(&map),
+        });
         self.step(Step::Map, factory, Keys::Changed, None)
     }
 }
@@ -37,7 +42,10 @@ struct Map<K2, V2, F> {
 impl<K, V, K2, V2, F: Fn(&K, &V) -> (K2, V2)> Downstream<K, V> for Map<K2, V2, F> {
     fn process(&self, cx: &mut TaskContext, record: Record<'_, K, V>) -> ProcessResult {
         match cx.call_user(&self.parts.name, || (self.map)(record.key, record.value))? {
-            Some((key, value)) => self.parts.children.forward(cx, record.with_key(&key).with_value(&value)),
+            Some((key, value)) => self
+                .parts
+                .children
+                .forward(cx, record.with_key(&key).with_value(&value)),
             None => Ok(()),
         }
     }

@@ -13,17 +13,19 @@ impl<K: 'static, V: 'static> KStream<K, V> {
     /// Makes each value another one; the key stays.
     ///
     /// ```
-    /// use streams_dsl::StreamsBuilder;
-    /// let builder = StreamsBuilder::new();
-    /// builder.stream::<String, i64>("cents").map_values(|_account, cents| cents / 100).to("euros");
-    /// assert!(builder.build()?.describe().contains("KSTREAM-MAPVALUES-0000000001"));
-    /// # Ok::<(), streams_dsl::TopologyError>(())
+    /// # use streams_dsl::doctest::*;
+    /// run(|b| b.stream::<String, i64>("cents").map_values(|_account, cents| cents / 100).to("euros"))
+    ///     .pipe("cents", [("a", 250, at(5))])
+    ///     .gives("euros", [("a", 2, at(5))]);
     /// ```
     ///
     /// Java counterpart: `KStream.mapValues`.
     pub fn map_values<V2: 'static>(&self, map: impl Fn(&K, &V) -> V2 + Send + Sync + 'static) -> KStream<K, V2> {
         let map = Arc::new(map);
-        let factory = factory::<K, V, K, V2, _>(move |parts| MapValues { parts, map: Arc::clone(&map) });
+        let factory = factory::<K, V, K, V2, _>(move |parts| MapValues {
+            parts,
+            map: Arc::clone(&map),
+        });
         self.step(Step::MapValues, factory, Keys::Kept(self.key.clone()), None)
     }
 }

@@ -10,12 +10,14 @@ impl<K: 'static, V: 'static> KStream<K, V> {
     /// write take the types' default ones, or are given some.
     ///
     /// ```
-    /// use streams_dsl::StreamsBuilder;
-    /// let builder = StreamsBuilder::new();
-    /// let (eu, us) = (builder.stream::<String, i64>("eu"), builder.stream::<String, i64>("us"));
-    /// eu.merge(&us).to("all");
-    /// assert!(builder.build()?.describe().contains("KSTREAM-MERGE-0000000002"));
-    /// # Ok::<(), streams_dsl::TopologyError>(())
+    /// # use streams_dsl::doctest::*;
+    /// run(|b| {
+    ///     let (eu, us) = (b.stream::<String, i64>("eu"), b.stream::<String, i64>("us"));
+    ///     eu.merge(&us).to("all")
+    /// })
+    /// .pipe("eu", [("a", 1, at(0))])
+    /// .pipe("us", [("b", 2, at(1))])
+    /// .gives("all", [("a", 1, at(0)), ("b", 2, at(1))]);
     /// ```
     ///
     /// Java counterpart: `KStream.merge`.
@@ -27,7 +29,11 @@ impl<K: 'static, V: 'static> KStream<K, V> {
                 graph.found("streams of two builders can't be merged");
             }
             let name = graph.names.node(Step::Merge, None);
-            let parents: &[_] = if same_builder { &[self.node, other.node] } else { &[self.node] };
+            let parents: &[_] = if same_builder {
+                &[self.node, other.node]
+            } else {
+                &[self.node]
+            };
             let node = graph.add(name, parents, Processor::stateless(factory));
             if let Some(added) = graph.node_mut(node) {
                 added.flags.merge = true;
@@ -37,6 +43,13 @@ impl<K: 'static, V: 'static> KStream<K, V> {
         let mut sources = self.sources.clone();
         sources.extend(other.sources.iter().filter(|source| !self.sources.contains(source)));
         let key_changed = self.key_changed || other.key_changed;
-        KStream { builder: self.builder.clone(), node, key: None, value: None, sources, key_changed }
+        KStream {
+            builder: self.builder.clone(),
+            node,
+            key: None,
+            value: None,
+            sources,
+            key_changed,
+        }
     }
 }

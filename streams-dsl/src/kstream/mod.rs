@@ -126,6 +126,9 @@ impl<K: 'static, V: 'static> KStream<K, V> {
             let name = graph.names.node(step, name);
             graph.add(name, &[self.node], kind)
         });
-        crate::Step { builder: self.builder.clone(), node }
+        crate::Step {
+            builder: self.builder.clone(),
+            node,
+        }
     }
 }

@@ -23,7 +23,10 @@ impl<K: 'static, V: 'static> KStream<K, V> {
     /// Java counterpart: `KStream.peek`.
     pub fn peek(&self, look: impl Fn(&K, &V) + Send + Sync + 'static) -> KStream<K, V> {
         let look = Arc::new(look);
-        let factory = factory::<K, V, K, V, _>(move |parts| Peek { parts, look: Arc::clone(&look) });
+        let factory = factory::<K, V, K, V, _>(move |parts| Peek {
+            parts,
+            look: Arc::clone(&look),
+        });
         self.step(Step::Peek, factory, Keys::Kept(self.key.clone()), self.value.clone())
     }
 }

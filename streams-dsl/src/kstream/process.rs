@@ -37,11 +37,17 @@ impl<K: 'static, V: 'static> KStream<K, V> {
     }
 
     /// As [`process`](Self::process), connected to stores that were added to the builder.
-    pub fn process_with<P, K2: 'static, V2: 'static>(&self, supplier: impl ProcessorSupplier<P>, connect: Connect) -> KStream<K2, V2>
+    pub fn process_with<P, K2: 'static, V2: 'static>(
+        &self,
+        supplier: impl ProcessorSupplier<P>,
+        connect: Connect,
+    ) -> KStream<K2, V2>
     where
         P: Processor<K, V, K2, V2>,
     {
-        let factory = Arc::new(move |builder: &mut NodeBuilder<'_>| ProcessorNode::<P, K2, V2>::build::<K, V>(builder, supplier.get()));
+        let factory = Arc::new(move |builder: &mut NodeBuilder<'_>| {
+            ProcessorNode::<P, K2, V2>::build::<K, V>(builder, supplier.get())
+        });
         let stores = connect.stores.iter().map(|store| store.as_str().into()).collect();
         let node = self.builder.with(|graph| {
             let name = graph.names.node_unless_given(Step::Process, connect.name.as_deref());

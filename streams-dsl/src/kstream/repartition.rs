@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use streams_core::processor::{Downstream, NodeFactory, SinkPartitioner, SinkTarget, TaskContext, Timestamps, TypedSink, TypedSource};
+use streams_core::processor::{
+    Downstream, NodeFactory, SinkPartitioner, SinkTarget, TaskContext, Timestamps, TypedSink, TypedSource,
+};
 use streams_core::serde::{DefaultSerde, SharedSerde};
 use streams_core::topology::SourceTopic;
 use streams_core::{ProcessResult, Record};
@@ -19,11 +21,10 @@ impl<K: 'static, V: 'static> KStream<K, V> {
     /// changed. The topic's name has a generated number: see [`repartition_with`](Self::repartition_with).
     ///
     /// ```
-    /// use streams_dsl::StreamsBuilder;
-    /// let builder = StreamsBuilder::new();
-    /// builder.stream::<String, i64>("in").repartition().to("out");
-    /// assert!(builder.build()?.describe().contains("(topic: KSTREAM-REPARTITION-0000000001-repartition)"));
-    /// # Ok::<(), streams_dsl::TopologyError>(())
+    /// # use streams_dsl::doctest::*;
+    /// run(|b| b.stream::<String, i64>("in").repartition().to("out"))
+    ///     .pipe("in", [("a", 1, at(0))])
+    ///     .gives("out", [("a", 1, at(0))]);
     /// ```
     ///
     /// Java counterpart: `KStream.repartition`.
@@ -50,7 +51,9 @@ impl<K: 'static, V: 'static> KStream<K, V> {
             if repartitioned.partitions.is_some_and(|count| count < 1) {
                 graph.found("a repartition topic needs at least one partition");
             }
-            let prefix = graph.names.node_unless_given(Step::Repartition, repartitioned.name.as_deref());
+            let prefix = graph
+                .names
+                .node_unless_given(Step::Repartition, repartitioned.name.as_deref());
             let names = graph.names.repartition(&prefix);
             parts.add(graph, names, self.node)
         });
@@ -59,7 +62,14 @@ impl<K: 'static, V: 'static> KStream<K, V> {
 
     /// The stream behind a repartition.
     pub(crate) fn behind(&self, node: NodeId, key: SharedSerde<K>, value: SharedSerde<V>) -> KStream<K, V> {
-        KStream { builder: self.builder.clone(), node, key: Some(key), value: Some(value), sources: vec![node], key_changed: false }
+        KStream {
+            builder: self.builder.clone(),
+            node,
+            key: Some(key),
+            value: Some(value),
+            sources: vec![node],
+            key_changed: false,
+        }
     }
 
     /// This stream, ready to be joined: repartitioned if keys may have changed. `name` is the join's, if it has one.
@@ -68,12 +78,20 @@ impl<K: 'static, V: 'static> KStream<K, V> {
             return self.clone();
         }
         let (key_serde, value_serde) = (Arc::clone(&key), Arc::clone(&value));
-        let parts = RepartitionParts { key: key_serde, value: value_serde, partitions: None, partitioner: None, optimizable: true };
+        let parts = RepartitionParts {
+            key: key_serde,
+            value: value_serde,
+            partitions: None,
+            partitioner: None,
+            optimizable: true,
+        };
         let node = self.builder.with(|graph| {
             let prefix = name.map_or_else(|| graph.name(self.node).to_string(), str::to_owned);
             // Numbers are drawn also where a repartition is used again.
             let names = graph.names.repartition(&prefix);
-            if name.is_none() && let Some(known) = graph.join_repartitions.get(&self.node) {
+            if name.is_none()
+                && let Some(known) = graph.join_repartitions.get(&self.node)
+            {
                 return *known;
             }
             let node = parts.add(graph, names, self.node);
@@ -99,13 +117,20 @@ impl<K: 'static, V: 'static> RepartitionParts<K, V> {
     pub(crate) fn add(self, graph: &mut Graph, names: RepartitionNames, parent: NodeId) -> NodeId {
         let topic: Arc<str> = names.topic.into();
         let sink = TypedSink {
-            target: SinkTarget::Fixed(SourceTopic { name: Arc::clone(&topic), internal: true }),
+            target: SinkTarget::Fixed(SourceTopic {
+                name: Arc::clone(&topic),
+                internal: true,
+            }),
             key: Arc::clone(&self.key),
             value: Arc::clone(&self.value),
             partitioner: self.partitioner,
         };
         let (key, value) = (Arc::clone(&self.key), self.value);
-        let source = TypedSource { key, value, timestamps: Timestamps::FailOnInvalid };
+        let source = TypedSource {
+            key,
+            value,
+            timestamps: Timestamps::FailOnInvalid,
+        };
         let repartition = Repartition {
             topic,
             sink_name: names.sink.into(),
@@ -123,7 +148,11 @@ impl<K: 'static, V: 'static> RepartitionParts<K, V> {
 fn filter<K: 'static, V: 'static>(key: SharedSerde<K>) -> FilterFactory {
     Arc::new(move |nulls_pass| -> Arc<dyn NodeFactory> {
         let key = Arc::clone(&key);
-        factory::<K, V, K, V, _>(move |parts| NullKeyFilter { parts, key: Arc::clone(&key), nulls_pass })
+        factory::<K, V, K, V, _>(move |parts| NullKeyFilter {
+            parts,
+            key: Arc::clone(&key),
+            nulls_pass,
+        })
     })
 }
 

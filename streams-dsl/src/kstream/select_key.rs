@@ -14,22 +14,31 @@ impl<K: 'static, V: 'static> KStream<K, V> {
     /// topic.
     ///
     /// ```
-    /// use streams_dsl::StreamsBuilder;
-    /// let builder = StreamsBuilder::new();
-    /// builder.stream::<String, i64>("pages").select_key(|_user, page| *page).to("by-page");
-    /// assert!(builder.build()?.describe().contains("KSTREAM-KEY-SELECT-0000000001"));
-    /// # Ok::<(), streams_dsl::TopologyError>(())
+    /// # use streams_dsl::doctest::*;
+    /// run(|b| b.stream::<String, i64>("pages").select_key(|_user, page| *page).to("by-page"))
+    ///     .pipe("pages", [("ann", 3, at(0))])
+    ///     .gives("by-page", [(3, 3, at(0))]);
     /// ```
     ///
     /// Java counterpart: `KStream.selectKey`.
     pub fn select_key<K2: 'static>(&self, select: impl Fn(&K, &V) -> K2 + Send + Sync + 'static) -> KStream<K2, V> {
-        self.step(Step::SelectKey, select_key_factory(select), Keys::Changed, self.value.clone())
+        self.step(
+            Step::SelectKey,
+            select_key_factory(select),
+            Keys::Changed,
+            self.value.clone(),
+        )
     }
 }
 
-pub(super) fn select_key_factory<K: 'static, V: 'static, K2: 'static>(select: impl Fn(&K, &V) -> K2 + Send + Sync + 'static) -> Arc<dyn NodeFactory> {
+pub(super) fn select_key_factory<K: 'static, V: 'static, K2: 'static>(
+    select: impl Fn(&K, &V) -> K2 + Send + Sync + 'static,
+) -> Arc<dyn NodeFactory> {
     let select = Arc::new(select);
-    factory::<K, V, K2, V, _>(move |parts| SelectKey { parts, select: Arc::clone(&select) })
+    factory::<K, V, K2, V, _>(move |parts| SelectKey {
+        parts,
+        select: Arc::clone(&select),
+    })
 }
 
 struct SelectKey<K2, V, F> {

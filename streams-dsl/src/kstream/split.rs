@@ -44,13 +44,15 @@ impl<K: 'static, V: 'static> KStream<K, V> {
     /// Splits the stream: add branches to the result.
     ///
     /// ```
-    /// use streams_dsl::StreamsBuilder;
-    /// let builder = StreamsBuilder::new();
-    /// let sizes = builder.stream::<String, i64>("uploads").split().named("size-");
-    /// sizes.branch("large", |_user, bytes| *bytes > 1_000_000).to("large-uploads");
-    /// sizes.default_branch("rest").to("uploads-as-usual");
-    /// assert!(builder.build()?.describe().contains("Processor: size-large"));
-    /// # Ok::<(), streams_dsl::TopologyError>(())
+    /// # use streams_dsl::doctest::*;
+    /// run(|b| {
+    ///     let sizes = b.stream::<String, i64>("uploads").split().named("size-");
+    ///     sizes.branch("large", |_user, bytes| *bytes > 1_000_000).to("large-uploads");
+    ///     sizes.default_branch("rest").to("uploads-as-usual");
+    /// })
+    /// .pipe("uploads", [("a", 5, at(0)), ("b", 2_000_000, at(1))])
+    /// .gives("large-uploads", [("b", 2_000_000, at(1))])
+    /// .gives("uploads-as-usual", [("a", 5, at(0))]);
     /// ```
     ///
     /// Java counterpart: `KStream.split`.
@@ -60,7 +62,11 @@ impl<K: 'static, V: 'static> KStream<K, V> {
         let shared = Arc::clone(&branches);
         let factory = Arc::new(move |builder: &mut NodeBuilder<'_>| {
             let branches = shared.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let split = Split { name: builder.name(), children: builder.children::<K, V>()?, branches };
+            let split = Split {
+                name: builder.name(),
+                children: builder.children::<K, V>()?,
+                branches,
+            };
             Ok(AnyNode::new::<K, V>(std::rc::Rc::new(split)))
         });
         let stream = self.step(Step::Branch, factory, Keys::Kept(self.key.clone()), self.value.clone());
@@ -72,11 +78,18 @@ impl<K: 'static, V: 'static> BranchedKStream<K, V> {
     /// Names the splitting node, and so the branches: their names are this prefix and their own. Call it first.
     #[must_use]
     pub fn named(self, prefix: &str) -> Self {
-        BranchedKStream { stream: self.stream.named(prefix), branches: self.branches }
+        BranchedKStream {
+            stream: self.stream.named(prefix),
+            branches: self.branches,
+        }
     }
 
     /// The records that no earlier branch takes and for which `takes` is true.
-    pub fn branch(&self, name: impl Into<Branched>, takes: impl Fn(&K, &V) -> bool + Send + Sync + 'static) -> KStream<K, V> {
+    pub fn branch(
+        &self,
+        name: impl Into<Branched>,
+        takes: impl Fn(&K, &V) -> bool + Send + Sync + 'static,
+    ) -> KStream<K, V> {
         let position = self.branches.lock().unwrap_or_else(PoisonError::into_inner).len() + 1;
         self.add(name.into(), position, Some(Arc::new(takes)))
     }
@@ -90,12 +103,15 @@ impl<K: 'static, V: 'static> BranchedKStream<K, V> {
         let builder = &self.stream.builder;
         let node = builder.with(|graph| {
             let own = name.0.unwrap_or_else(|| position.to_string());
-            let full_name = graph.names.node(Step::Branch, Some(&format!("{}{own}", graph.name(self.stream.node))));
+            let full_name = graph
+                .names
+                .node(Step::Branch, Some(&format!("{}{own}", graph.name(self.stream.node))));
             let factory = factory::<K, V, K, V, _>(PassThrough);
             graph.add(full_name, &[self.stream.node], Processor::stateless(factory))
         });
         self.branches.lock().unwrap_or_else(PoisonError::into_inner).push(takes);
-        self.stream.at(node, Keys::Kept(self.stream.key.clone()), self.stream.value.clone())
+        self.stream
+            .at(node, Keys::Kept(self.stream.key.clone()), self.stream.value.clone())
     }
 }
 

@@ -59,8 +59,16 @@ impl<K: 'static, V: 'static> KStream<K, V> {
     }
 
     /// As [`to_dynamic`](Self::to_dynamic), in a given way.
-    pub fn to_dynamic_with(&self, choose: impl Fn(&K, &V, &RecordContext) -> String + Send + Sync + 'static, produced: Produced<K, V>) -> crate::Step {
-        self.sink(SinkTarget::Chosen(Arc::new(choose)), SinkTopic::Dynamic("closure".to_owned()), produced)
+    pub fn to_dynamic_with(
+        &self,
+        choose: impl Fn(&K, &V, &RecordContext) -> String + Send + Sync + 'static,
+        produced: Produced<K, V>,
+    ) -> crate::Step {
+        self.sink(
+            SinkTarget::Chosen(Arc::new(choose)),
+            SinkTopic::Dynamic("closure".to_owned()),
+            produced,
+        )
     }
 
     fn sink(&self, target: SinkTarget<K, V>, topic: SinkTopic, produced: Produced<K, V>) -> crate::Step {
@@ -70,6 +78,13 @@ impl<K: 'static, V: 'static> KStream<K, V> {
             value: produced.value.resolve(self.value.as_ref()),
             partitioner: produced.partitioner,
         };
-        self.terminal(Step::Sink, produced.name.as_deref(), Kind::Sink { topic, factory: Arc::new(sink) })
+        self.terminal(
+            Step::Sink,
+            produced.name.as_deref(),
+            Kind::Sink {
+                topic,
+                factory: Arc::new(sink),
+            },
+        )
     }
 }

@@ -16,12 +16,10 @@ impl<K: 'static, V: Clone + 'static> KStream<K, Option<V>> {
     /// dropped and counted. If keys may have changed, the stream goes through a repartition topic first.
     ///
     /// ```
-    /// use streams_dsl::StreamsBuilder;
-    /// let builder = StreamsBuilder::new();
-    /// let latest = builder.stream::<String, Option<i64>>("prices").to_table("latest-prices");
-    /// latest.to_stream().to("changes");
-    /// assert!(builder.build()?.describe().contains("(stores: [latest-prices])"));
-    /// # Ok::<(), streams_dsl::TopologyError>(())
+    /// # use streams_dsl::doctest::*;
+    /// run(|b| b.stream::<String, Option<i64>>("prices").to_table("latest-prices").to_stream().to("changes"))
+    ///     .pipe("prices", [("tea", Some(3), at(0)), ("tea", None, at(1))])
+    ///     .gives("changes", [("tea", Some(3), at(0)), ("tea", None, at(1))]);
     /// ```
     ///
     /// A stream of plain values becomes one of `Option`s by `map_values(|_key, value| Some(value.clone()))`.
@@ -51,7 +49,8 @@ impl<K: 'static, V: Clone + 'static> KStream<K, Option<V>> {
                 parent = parts.add(graph, names, parent);
             }
             let factory = source_factory::<K, V>(store_name.as_str().into(), Arc::clone(&key), Arc::clone(&flags));
-            let store = StateStore::of(&store_name, Arc::clone(&key), Arc::clone(&value), None, &materialized).definition();
+            let store =
+                StateStore::of(&store_name, Arc::clone(&key), Arc::clone(&value), None, &materialized).definition();
             let mut processor = Processor::with_store(factory, store, None);
             if let crate::graph::Kind::Processor(processor) = &mut processor {
                 processor.materialized = materialized.name.is_some();
@@ -66,8 +65,20 @@ impl<K: 'static, V: Clone + 'static> KStream<K, Option<V>> {
             }
             sends
         });
-        let sources = if self.key_changed { vec![source] } else { self.sources.clone() };
+        let sources = if self.key_changed {
+            vec![source]
+        } else {
+            self.sources.clone()
+        };
         let view = View::of_store(node, &store_name);
-        KTable { builder: self.builder.clone(), node, key, value, sources, view, ask_old }
+        KTable {
+            builder: self.builder.clone(),
+            node,
+            key,
+            value,
+            sources,
+            view,
+            ask_old,
+        }
     }
 }

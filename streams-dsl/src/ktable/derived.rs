@@ -29,7 +29,13 @@ pub(super) struct Rules {
 
 impl<K: 'static, V: 'static> KTable<K, V> {
     /// The table that `compute` makes of each row; `None` = no row. It is stored only if `materialized` has a name.
-    pub(super) fn derive<V2, F>(&self, rules: Rules, value: SharedSerde<V2>, materialized: &Materialized<K, V2>, compute: F) -> KTable<K, V2>
+    pub(super) fn derive<V2, F>(
+        &self,
+        rules: Rules,
+        value: SharedSerde<V2>,
+        materialized: &Materialized<K, V2>,
+        compute: F,
+    ) -> KTable<K, V2>
     where
         V2: Clone + 'static,
         F: Fn(&K, &V) -> Option<V2> + Send + Sync + 'static,
@@ -41,7 +47,12 @@ impl<K: 'static, V: 'static> KTable<K, V> {
         if asked {
             flags.send_old();
         }
-        let factory = factory(stored.as_deref().map(Arc::from), rules, Arc::clone(&flags), Arc::clone(&compute));
+        let factory = factory(
+            stored.as_deref().map(Arc::from),
+            rules,
+            Arc::clone(&flags),
+            Arc::clone(&compute),
+        );
         let node = self.builder.with(|graph| {
             if stored.is_none() && materialized.explicit {
                 graph.names.burn();
@@ -68,7 +79,15 @@ impl<K: 'static, V: 'static> KTable<K, V> {
             Some(store) => View::of_store(node, &store),
             None => self.derived_view(compute),
         };
-        KTable { builder: self.builder.clone(), node, key, value, sources: self.sources.clone(), view, ask_old }
+        KTable {
+            builder: self.builder.clone(),
+            node,
+            key,
+            value,
+            sources: self.sources.clone(),
+            view,
+            ask_old,
+        }
     }
 
     /// Rows computed anew for each look-up.
@@ -87,7 +106,11 @@ impl<K: 'static, V: 'static> KTable<K, V> {
             });
             Ok(view)
         };
-        View { stored_by, stores, open: Arc::new(open) }
+        View {
+            stored_by,
+            stores,
+            open: Arc::new(open),
+        }
     }
 }
 
@@ -116,19 +139,34 @@ impl<K, V, V2, F: Fn(&K, &V) -> Option<V2>> TableView<K, V2> for DerivedView<K, 
     }
 }
 
-fn factory<K: 'static, V: 'static, V2: Clone + 'static, F>(store: Option<Arc<str>>, rules: Rules, flags: Arc<TableFlags>, compute: Arc<F>) -> Arc<dyn NodeFactory>
+fn factory<K: 'static, V: 'static, V2: Clone + 'static, F>(
+    store: Option<Arc<str>>,
+    rules: Rules,
+    flags: Arc<TableFlags>,
+    compute: Arc<F>,
+) -> Arc<dyn NodeFactory>
 where
     F: Fn(&K, &V) -> Option<V2> + Send + Sync + 'static,
 {
     Arc::new(move |builder: &mut NodeBuilder<'_>| {
         let children = Rc::new(builder.children::<K, Change<V2>>()?);
-        let store = store.as_ref().map(|name| builder.store::<KeyValueStore<K, V2>>(name)).transpose()?;
+        let store = store
+            .as_ref()
+            .map(|name| builder.store::<KeyValueStore<K, V2>>(name))
+            .transpose()?;
         if let Some(store) = &store {
             store.set_listener(Rc::new(ForwardChanges(Rc::clone(&children))), flags.sends_old());
         }
         let (compute, name) = (Arc::clone(&compute), builder.name());
         let sends_old = flags.sends_old();
-        Ok(AnyNode::new::<K, Change<V>>(Rc::new(Derived { name, children, compute, store, rules, sends_old })))
+        Ok(AnyNode::new::<K, Change<V>>(Rc::new(Derived {
+            name,
+            children,
+            compute,
+            store,
+            rules,
+            sends_old,
+        })))
     })
 }
 
@@ -147,16 +185,24 @@ impl<K: 'static, V, V2: Clone + 'static, F: Fn(&K, &V) -> Option<V2>> Downstream
         let row = |value: &Option<V>| value.as_ref().and_then(|value| (self.compute)(record.key, value));
         let rows = cx.call_user(&self.name, || {
             let old = if self.sends_old { row(&change.old) } else { None };
-            Change { new: row(&change.new), old, is_latest: change.is_latest }
+            Change {
+                new: row(&change.new),
+                old,
+                is_latest: change.is_latest,
+            }
         })?;
         let Some(rows) = rows else { return Ok(()) };
         if self.rules.skip_absent && self.sends_old && rows.new.is_none() && rows.old.is_none() {
             return Ok(());
         }
-        let Some(store) = &self.store else { return self.children.forward(cx, record.with_value(&rows)) };
+        let Some(store) = &self.store else {
+            return self.children.forward(cx, record.with_value(&rows));
+        };
         match store.put(cx, record.key, rows.new, record)? {
             Update::NullKey | Update::Skipped | Update::Deferred => Ok(()),
-            Update::Changed(change, time) => self.children.forward(cx, record.with_value(&change).with_timestamp(time)),
+            Update::Changed(change, time) => self
+                .children
+                .forward(cx, record.with_value(&change).with_timestamp(time)),
         }
     }
 }

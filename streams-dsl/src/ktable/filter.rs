@@ -7,7 +7,10 @@ use super::derived::Rules;
 use crate::config::Materialized;
 use crate::names::Step;
 
-const RULES: Rules = Rules { step: Step::TableFilter, skip_absent: true };
+const RULES: Rules = Rules {
+    step: Step::TableFilter,
+    skip_absent: true,
+};
 
 impl<K: 'static, V: Clone + 'static> KTable<K, V> {
     /// The rows for which `keep` is true. A row that stops being kept is deleted downstream.
@@ -16,11 +19,10 @@ impl<K: 'static, V: Clone + 'static> KTable<K, V> {
     /// there before; otherwise it is, as in Java.
     ///
     /// ```
-    /// use streams_dsl::StreamsBuilder;
-    /// let builder = StreamsBuilder::new();
-    /// builder.table::<String, i64>("balances").filter(|_account, cents| *cents < 0).to_stream().to("overdrawn");
-    /// assert!(builder.build()?.describe().contains("KTABLE-FILTER-0000000003"));
-    /// # Ok::<(), streams_dsl::TopologyError>(())
+    /// # use streams_dsl::doctest::*;
+    /// run(|b| b.table::<String, i64>("balances").filter(|_account, cents| *cents < 0).to_stream().to("overdrawn"))
+    ///     .pipe("balances", [("a", -5, at(0)), ("a", 5, at(1))])
+    ///     .gives("overdrawn", [("a", Some(-5), at(0)), ("a", None, at(1))]);
     /// ```
     pub fn filter(&self, keep: impl Fn(&K, &V) -> bool + Send + Sync + 'static) -> KTable<K, V> {
         let materialized = Materialized::none(Arc::clone(&self.key), Arc::clone(&self.value));
@@ -28,10 +30,16 @@ impl<K: 'static, V: Clone + 'static> KTable<K, V> {
     }
 
     /// As [`filter`](Self::filter); the result is stored if `materialized` has a name.
-    pub fn filter_with(&self, keep: impl Fn(&K, &V) -> bool + Send + Sync + 'static, materialized: impl Into<Materialized<K, V>>) -> KTable<K, V> {
+    pub fn filter_with(
+        &self,
+        keep: impl Fn(&K, &V) -> bool + Send + Sync + 'static,
+        materialized: impl Into<Materialized<K, V>>,
+    ) -> KTable<K, V> {
         let materialized = materialized.into();
         let value = materialized.value.resolve(Some(&self.value));
-        self.derive(RULES, value, &materialized, move |key, value| keep(key, value).then(|| value.clone()))
+        self.derive(RULES, value, &materialized, move |key, value| {
+            keep(key, value).then(|| value.clone())
+        })
     }
 
     /// The rows for which `drop` is false.

@@ -26,7 +26,12 @@ pub struct GlobalKTable<K, V> {
 impl<K, V> Clone for GlobalKTable<K, V> {
     fn clone(&self) -> Self {
         let (key, value) = (Arc::clone(&self.key), Arc::clone(&self.value));
-        GlobalKTable { builder: self.builder.clone(), key, store: Arc::clone(&self.store), value }
+        GlobalKTable {
+            builder: self.builder.clone(),
+            key,
+            store: Arc::clone(&self.store),
+            value,
+        }
     }
 }
 

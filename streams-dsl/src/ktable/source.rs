@@ -29,7 +29,11 @@ impl TableFlags {
 }
 
 /// Makes the node. It stores rows if the topology connected it to its store.
-pub(crate) fn source_factory<K: 'static, V: Clone + 'static>(store: Arc<str>, key: SharedSerde<K>, flags: Arc<TableFlags>) -> Arc<dyn NodeFactory> {
+pub(crate) fn source_factory<K: 'static, V: Clone + 'static>(
+    store: Arc<str>,
+    key: SharedSerde<K>,
+    flags: Arc<TableFlags>,
+) -> Arc<dyn NodeFactory> {
     Arc::new(move |builder: &mut NodeBuilder<'_>| {
         let children = Rc::new(builder.children::<K, Change<V>>()?);
         let key = Arc::clone(&key);
@@ -72,9 +76,9 @@ impl<K: 'static, V: Clone + 'static> Downstream<K, Option<V>> for StoredTable<K,
                 Ok(())
             }
             Update::Skipped | Update::Deferred => Ok(()),
-            Update::Changed(change, timestamp_ms) => {
-                self.children.forward(cx, record.with_value(&change).with_timestamp(timestamp_ms))
-            }
+            Update::Changed(change, timestamp_ms) => self
+                .children
+                .forward(cx, record.with_value(&change).with_timestamp(timestamp_ms)),
         }
     }
 }

@@ -17,11 +17,10 @@ impl<K: 'static, V: 'static> KTable<K, V> {
     /// forgotten. The records keep the serdes of the table, windows included.
     ///
     /// ```
-    /// use streams_dsl::StreamsBuilder;
-    /// let builder = StreamsBuilder::new();
-    /// builder.table::<String, i64>("balances").to_stream().to("changes");
-    /// assert!(builder.build()?.describe().contains("KTABLE-TOSTREAM-0000000003"));
-    /// # Ok::<(), streams_dsl::TopologyError>(())
+    /// # use streams_dsl::doctest::*;
+    /// run(|b| b.table::<String, i64>("balances").to_stream().to("changes"))
+    ///     .pipe("balances", [("a", Some(5), at(0)), ("a", None, at(1))])
+    ///     .gives("changes", [("a", Some(5), at(0)), ("a", None, at(1))]);
     /// ```
     ///
     /// Java counterpart: `KTable.toStream`.

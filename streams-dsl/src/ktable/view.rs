@@ -21,7 +21,7 @@ pub(crate) struct StoreView<L: Layout, V>(pub(crate) Rc<TypedStore<L, V>>);
 
 impl<L: Layout, V: 'static> TableView<L::Key, V> for StoreView<L, V> {
     fn read(&self, cx: &mut TaskContext, key: &L::Key, read: &mut dyn FnMut(Option<(&V, i64)>)) -> ProcessResult {
-        self.0.read(cx, key, |row| read(row))
+        self.0.read(cx, key, read)
     }
 }
 
@@ -37,7 +37,11 @@ pub(crate) struct View<K, V> {
 
 impl<K, V> Clone for View<K, V> {
     fn clone(&self) -> Self {
-        View { stored_by: self.stored_by, stores: self.stores.clone(), open: Arc::clone(&self.open) }
+        View {
+            stored_by: self.stored_by,
+            stores: self.stores.clone(),
+            open: Arc::clone(&self.open),
+        }
     }
 }
 
@@ -50,6 +54,10 @@ impl<K: 'static, V: 'static> View<K, V> {
             let view: Rc<dyn TableView<K, V>> = Rc::new(StoreView(builder.store::<KeyValueStore<K, V>>(&name)?));
             Ok(view)
         };
-        View { stored_by, stores: vec![store], open: Arc::new(open) }
+        View {
+            stored_by,
+            stores: vec![store],
+            open: Arc::new(open),
+        }
     }
 }

@@ -38,6 +38,10 @@ const SETTINGS: &[(&str, &str)] = &[
     ("group.streams.min.heartbeat.interval.ms", "1000"),
     // A transaction left open by a killed producer is aborted soon after its timeout (default: looks every 10 s).
     ("transaction.abort.timed.out.transaction.cleanup.interval.ms", "1000"),
+    // After a SIGKILL the controller refuses the new process of a broker until the session of the old one has ended
+    // (default: 9 s). Not shorter than this, or a busy machine fences a broker that lives.
+    ("broker.session.timeout.ms", "3000"),
+    ("broker.heartbeat.interval.ms", "500"),
     // A misspelt topic is an error, not an empty topic.
     ("auto.create.topics.enable", "false"),
 ];

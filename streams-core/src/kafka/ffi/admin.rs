@@ -1,7 +1,7 @@
 //! Admin requests, each sent and awaited with a bound. They work over any client, so a consumer can list offsets.
 
 use std::ffi::{CString, c_char};
-use std::ptr::{self, NonNull};
+use std::ptr::NonNull;
 
 use super::client::{Client, ErrStr};
 use super::error::{self, NativeError, check, code, text};
@@ -45,12 +45,22 @@ pub(crate) fn create_topics(
 ) -> Result<Vec<PerItem<()>>, NativeError> {
     let made = specs.iter().map(NewTopic::new).collect::<Result<Vec<_>, _>>()?;
     let mut topics: Vec<_> = made.iter().map(|topic| topic.0.as_ptr()).collect();
-    let request = Request::new(client, b::rd_kafka_admin_op_t::RD_KAFKA_ADMIN_OP_CREATETOPICS, timeout_ms)?;
+    let request = Request::new(
+        client,
+        b::rd_kafka_admin_op_t::RD_KAFKA_ADMIN_OP_CREATETOPICS,
+        timeout_ms,
+    )?;
     // The broker's own waiting for the topics to exist everywhere is part of the bound.
     request.set_operation_timeout(timeout_ms)?;
     // SAFETY: all handles are alive during the call, which copies the specifications.
     unsafe {
-        b::rd_kafka_CreateTopics(client.as_ptr(), topics.as_mut_ptr(), topics.len(), request.options(), request.queue());
+        b::rd_kafka_CreateTopics(
+            client.as_ptr(),
+            topics.as_mut_ptr(),
+            topics.len(),
+            request.options(),
+            request.queue(),
+        );
     }
     let event = request.wait()?;
     // SAFETY: the event is alive; a result of the wrong kind would be null.
@@ -63,13 +73,26 @@ pub(crate) fn create_topics(
 }
 
 pub(crate) fn delete_topics(client: &Client, names: &[&str], timeout_ms: i32) -> Result<Vec<PerItem<()>>, NativeError> {
-    let made = names.iter().map(|name| DeleteTopic::new(name)).collect::<Result<Vec<_>, _>>()?;
+    let made = names
+        .iter()
+        .map(|name| DeleteTopic::new(name))
+        .collect::<Result<Vec<_>, _>>()?;
     let mut topics: Vec<_> = made.iter().map(|topic| topic.0.as_ptr()).collect();
-    let request = Request::new(client, b::rd_kafka_admin_op_t::RD_KAFKA_ADMIN_OP_DELETETOPICS, timeout_ms)?;
+    let request = Request::new(
+        client,
+        b::rd_kafka_admin_op_t::RD_KAFKA_ADMIN_OP_DELETETOPICS,
+        timeout_ms,
+    )?;
     request.set_operation_timeout(timeout_ms)?;
     // SAFETY: all handles are alive during the call, which copies the names.
     unsafe {
-        b::rd_kafka_DeleteTopics(client.as_ptr(), topics.as_mut_ptr(), topics.len(), request.options(), request.queue());
+        b::rd_kafka_DeleteTopics(
+            client.as_ptr(),
+            topics.as_mut_ptr(),
+            topics.len(),
+            request.options(),
+            request.queue(),
+        );
     }
     let event = request.wait()?;
     // SAFETY: as in `create_topics`.
@@ -106,9 +129,16 @@ pub(crate) fn describe_topics(
     names: &[&str],
     timeout_ms: i32,
 ) -> Result<Vec<PerItem<DescribedTopic>>, NativeError> {
-    let names = names.iter().map(|name| c_string(name)).collect::<Result<Vec<CString>, _>>()?;
+    let names = names
+        .iter()
+        .map(|name| c_string(name))
+        .collect::<Result<Vec<CString>, _>>()?;
     let mut pointers: Vec<*const c_char> = names.iter().map(|name| name.as_ptr()).collect();
-    let request = Request::new(client, b::rd_kafka_admin_op_t::RD_KAFKA_ADMIN_OP_DESCRIBETOPICS, timeout_ms)?;
+    let request = Request::new(
+        client,
+        b::rd_kafka_admin_op_t::RD_KAFKA_ADMIN_OP_DESCRIBETOPICS,
+        timeout_ms,
+    )?;
     // SAFETY: names and handles are alive; the collection copies the names and is freed right after the request.
     unsafe {
         let topics = b::rd_kafka_TopicCollection_of_topic_names(pointers.as_mut_ptr(), pointers.len());
@@ -139,14 +169,24 @@ unsafe fn described_topic(topic: *const b::rd_kafka_TopicDescription_t) -> PerIt
         let id = b::rd_kafka_TopicDescription_topic_id(topic);
         let mut topic_id = [0; 16];
         if !id.is_null() {
-            let bits = (b::rd_kafka_Uuid_most_significant_bits(id), b::rd_kafka_Uuid_least_significant_bits(id));
+            let bits = (
+                b::rd_kafka_Uuid_most_significant_bits(id),
+                b::rd_kafka_Uuid_least_significant_bits(id),
+            );
             let (high, low) = topic_id.split_at_mut(8);
             high.copy_from_slice(&bits.0.to_be_bytes());
             low.copy_from_slice(&bits.1.to_be_bytes());
         }
         let partitions = i32::try_from(partitions).unwrap_or(i32::MAX);
         let internal = b::rd_kafka_TopicDescription_is_internal(topic) != 0;
-        (name, Ok(DescribedTopic { topic_id, partitions, internal }))
+        (
+            name,
+            Ok(DescribedTopic {
+                topic_id,
+                partitions,
+                internal,
+            }),
+        )
     }
 }
 
@@ -155,9 +195,16 @@ pub(crate) fn describe_topic_configs(
     names: &[&str],
     timeout_ms: i32,
 ) -> Result<Vec<PerItem<Vec<ConfigEntry>>>, NativeError> {
-    let made = names.iter().map(|name| ConfigResource::of_topic(name)).collect::<Result<Vec<_>, _>>()?;
+    let made = names
+        .iter()
+        .map(|name| ConfigResource::of_topic(name))
+        .collect::<Result<Vec<_>, _>>()?;
     let mut resources: Vec<_> = made.iter().map(|resource| resource.0.as_ptr()).collect();
-    let request = Request::new(client, b::rd_kafka_admin_op_t::RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS, timeout_ms)?;
+    let request = Request::new(
+        client,
+        b::rd_kafka_admin_op_t::RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS,
+        timeout_ms,
+    )?;
     let (array, count) = (resources.as_mut_ptr(), resources.len());
     // SAFETY: all handles are alive during the call, which copies the resources.
     unsafe { b::rd_kafka_DescribeConfigs(client.as_ptr(), array, count, request.options(), request.queue()) };
@@ -167,7 +214,9 @@ pub(crate) fn describe_topic_configs(
         let result = b::rd_kafka_event_DescribeConfigs_result(event.0.as_ptr());
         let mut count = 0;
         let resources = b::rd_kafka_DescribeConfigs_result_resources(result, &raw mut count);
-        Ok((0..count).map(|index| described_configs(*resources.add(index))).collect())
+        Ok((0..count)
+            .map(|index| described_configs(*resources.add(index)))
+            .collect())
     }
 }
 
@@ -202,7 +251,11 @@ pub(crate) fn delete_records(
     before: &PartitionList,
     timeout_ms: i32,
 ) -> Result<Vec<ListEntry>, NativeError> {
-    let request = Request::new(client, b::rd_kafka_admin_op_t::RD_KAFKA_ADMIN_OP_DELETERECORDS, timeout_ms)?;
+    let request = Request::new(
+        client,
+        b::rd_kafka_admin_op_t::RD_KAFKA_ADMIN_OP_DELETERECORDS,
+        timeout_ms,
+    )?;
     request.set_operation_timeout(timeout_ms)?;
     // SAFETY: list and handles are alive; the request copies the list and is freed right after sending.
     unsafe {
@@ -227,7 +280,11 @@ pub(crate) fn list_offsets(
     timeout_ms: i32,
 ) -> Result<Vec<ListEntry>, NativeError> {
     use b::rd_kafka_IsolationLevel_t as I;
-    let request = Request::new(client, b::rd_kafka_admin_op_t::RD_KAFKA_ADMIN_OP_LISTOFFSETS, timeout_ms)?;
+    let request = Request::new(
+        client,
+        b::rd_kafka_admin_op_t::RD_KAFKA_ADMIN_OP_LISTOFFSETS,
+        timeout_ms,
+    )?;
     let isolation = if read_committed {
         I::RD_KAFKA_ISOLATION_LEVEL_READ_COMMITTED
     } else {
@@ -235,7 +292,10 @@ pub(crate) fn list_offsets(
     };
     // SAFETY: list and handles are alive during the calls; the request copies the list.
     unsafe {
-        error::take(b::rd_kafka_AdminOptions_set_isolation_level(request.options(), isolation))?;
+        error::take(b::rd_kafka_AdminOptions_set_isolation_level(
+            request.options(),
+            isolation,
+        ))?;
         b::rd_kafka_ListOffsets(client.as_ptr(), specs.as_ptr(), request.options(), request.queue());
     }
     let event = request.wait()?;
@@ -266,10 +326,19 @@ impl Request {
                 b::rd_kafka_AdminOptions_destroy(options.as_ptr());
                 return Err(NativeError::from_code(code::FAIL));
             };
-            let request = Request { options, queue, timeout_ms };
+            let request = Request {
+                options,
+                queue,
+                timeout_ms,
+            };
             let mut errstr = ErrStr::new();
             let (buffer, size) = (errstr.as_mut_ptr(), errstr.len());
-            check(sys::rd_kafka_AdminOptions_set_request_timeout(request.options(), timeout_ms, buffer, size))?;
+            check(sys::rd_kafka_AdminOptions_set_request_timeout(
+                request.options(),
+                timeout_ms,
+                buffer,
+                size,
+            ))?;
             Ok(request)
         }
     }
@@ -297,7 +366,10 @@ impl Request {
         let event = event.ok_or_else(|| NativeError::from_code(code::TIMED_OUT))?;
         // SAFETY: the event is alive; its text is copied.
         let (code, said) = unsafe {
-            (sys::rd_kafka_event_error(event.0.as_ptr()), text(b::rd_kafka_event_error_string(event.0.as_ptr())))
+            (
+                sys::rd_kafka_event_error(event.0.as_ptr()),
+                text(b::rd_kafka_event_error_string(event.0.as_ptr())),
+            )
         };
         outcome(code, said).map(|()| event)
     }
@@ -331,13 +403,16 @@ impl NewTopic {
         let (buffer, size) = (errstr.as_mut_ptr(), errstr.len());
         // SAFETY: the strings are alive during the calls, which copy them.
         unsafe {
-            let topic =
-                b::rd_kafka_NewTopic_new(name.as_ptr(), spec.partitions, spec.replication_factor, buffer, size);
+            let topic = b::rd_kafka_NewTopic_new(name.as_ptr(), spec.partitions, spec.replication_factor, buffer, size);
             let topic = NonNull::new(topic).map(NewTopic);
             let topic = topic.ok_or_else(|| NativeError::new(code::INVALID_ARG, errstr.text()))?;
             for (name, value) in spec.configs {
                 let (name, value) = (c_string(name)?, c_string(value)?);
-                check(sys::rd_kafka_NewTopic_set_config(topic.0.as_ptr(), name.as_ptr(), value.as_ptr()))?;
+                check(sys::rd_kafka_NewTopic_set_config(
+                    topic.0.as_ptr(),
+                    name.as_ptr(),
+                    value.as_ptr(),
+                ))?;
             }
             Ok(topic)
         }
@@ -358,7 +433,9 @@ impl DeleteTopic {
         let name = c_string(name)?;
         // SAFETY: the name is copied; null is checked.
         let topic = unsafe { b::rd_kafka_DeleteTopic_new(name.as_ptr()) };
-        NonNull::new(topic).map(DeleteTopic).ok_or_else(|| NativeError::from_code(code::FAIL))
+        NonNull::new(topic)
+            .map(DeleteTopic)
+            .ok_or_else(|| NativeError::from_code(code::FAIL))
     }
 }
 
@@ -378,7 +455,9 @@ impl ConfigResource {
         let resource = unsafe {
             b::rd_kafka_ConfigResource_new(b::rd_kafka_ResourceType_t::RD_KAFKA_RESOURCE_TOPIC, name.as_ptr())
         };
-        NonNull::new(resource).map(ConfigResource).ok_or_else(|| NativeError::from_code(code::FAIL))
+        NonNull::new(resource)
+            .map(ConfigResource)
+            .ok_or_else(|| NativeError::from_code(code::FAIL))
     }
 }
 

@@ -29,7 +29,12 @@ pub(crate) enum Kind {
 #[derive(Debug, Default)]
 struct Shared {
     statistics: Mutex<Option<String>>,
+    /// Errors met while a queue was read, for its reader to take; `None` where nobody takes them.
+    errors: Option<Mutex<Vec<NativeError>>>,
 }
+
+/// How many errors are kept between two takes; more only repeat what these say.
+const MAX_ERRORS_KEPT: usize = 64;
 
 /// An owned `rd_kafka_t`. Everything made from it (queues, topics) holds it in an `Arc`, so it is destroyed last and
 /// never while a call is under way.
@@ -50,7 +55,11 @@ impl Client {
     /// Makes a client. A later value of a property overrides an earlier one.
     pub(crate) fn new(kind: Kind, config: &[(String, String)]) -> Result<Self, NativeError> {
         let conf = Conf::new(config)?;
-        let shared = Box::into_raw(Box::<Shared>::default());
+        let errors = (kind == Kind::Consumer).then(Mutex::default);
+        let shared = Box::into_raw(Box::new(Shared {
+            errors,
+            ..Shared::default()
+        }));
         let rk_type = match kind {
             Kind::Consumer => b::rd_kafka_type_t::RD_KAFKA_CONSUMER,
             Kind::Producer | Kind::Admin => b::rd_kafka_type_t::RD_KAFKA_PRODUCER,
@@ -89,6 +98,20 @@ impl Client {
         // SAFETY: `shared` lives as long as `self`.
         let shared = unsafe { &*self.shared };
         shared.statistics.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// The errors that librdkafka reported by callback since the last call. Callbacks run inside the reading of a queue,
+    /// so what comes up while a partition's queue is read concerns that partition (an unknown topic comes like this).
+    pub(crate) fn take_errors(&self) -> Vec<NativeError> {
+        // SAFETY: `shared` lives as long as `self`.
+        let shared = unsafe { &*self.shared };
+        let errors = shared
+            .errors
+            .as_ref()
+            .map(|errors| errors.lock().unwrap_or_else(PoisonError::into_inner));
+        errors
+            .map(|mut errors| std::mem::take(&mut *errors))
+            .unwrap_or_default()
     }
 
     /// The error that made this client unusable, if there is one: code and text.
@@ -134,7 +157,13 @@ impl Client {
         let mut metadata = ptr::null();
         // SAFETY: the handle is alive; on success `metadata` is ours to read and to free.
         unsafe {
-            check(sys::rd_kafka_metadata(self.as_ptr(), 1, ptr::null_mut(), &raw mut metadata, timeout_ms))?;
+            check(sys::rd_kafka_metadata(
+                self.as_ptr(),
+                1,
+                ptr::null_mut(),
+                &raw mut metadata,
+                timeout_ms,
+            ))?;
             let count = usize::try_from((*metadata).topic_cnt).unwrap_or(0);
             let topics = (*metadata).topics.cast::<sys::MetadataTopic>();
             let names = (0..count)
@@ -150,7 +179,11 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        let handles = Handles { rk: self.rk, shared: self.shared, kind: self.kind };
+        let handles = Handles {
+            rk: self.rk,
+            shared: self.shared,
+            kind: self.kind,
+        };
         let (done, finished) = mpsc::sync_channel::<()>(1);
         let started = thread::Builder::new().name("kafka-destroy".to_owned()).spawn(move || {
             handles.destroy();
@@ -160,11 +193,16 @@ impl Drop for Client {
             Ok(_) => {
                 let wait = finished.recv_timeout(Duration::from_millis(DESTROY_TIMEOUT_MS));
                 if wait == Err(mpsc::RecvTimeoutError::Timeout) {
-                    tracing::warn!(waited_ms = DESTROY_TIMEOUT_MS, "a Kafka client is still closing in the background");
+                    tracing::warn!(
+                        waited_ms = DESTROY_TIMEOUT_MS,
+                        "a Kafka client is still closing in the background"
+                    );
                 }
             }
             // The closure, and with it the handles, is dropped without being run: leaked rather than waited for.
-            Err(error) => tracing::error!(%error, "no thread could be started to close a Kafka client; it is left open"),
+            Err(error) => {
+                tracing::error!(%error, "no thread could be started to close a Kafka client; it is left open")
+            }
         }
     }
 }
@@ -200,7 +238,9 @@ impl Conf {
     fn new(config: &[(String, String)]) -> Result<Self, NativeError> {
         // SAFETY: a plain allocation; null is checked.
         let conf = unsafe { b::rd_kafka_conf_new() };
-        let conf = NonNull::new(conf).map(Conf).ok_or_else(|| NativeError::from_code(code::FAIL))?;
+        let conf = NonNull::new(conf)
+            .map(Conf)
+            .ok_or_else(|| NativeError::from_code(code::FAIL))?;
         for (name, value) in config {
             conf.set(name, value)?;
         }
@@ -224,7 +264,10 @@ impl Conf {
             return Ok(());
         }
         // The value is left out of our own words: it may be a password.
-        Err(NativeError::new(code::INVALID_ARG, format!("property {name}: {}", errstr.text())))
+        Err(NativeError::new(
+            code::INVALID_ARG,
+            format!("property {name}: {}", errstr.text()),
+        ))
     }
 }
 
@@ -261,7 +304,11 @@ impl ErrStr {
 unsafe extern "C" fn on_log(rk: *const b::rd_kafka_t, level: c_int, facility: *const c_char, line: *const c_char) {
     // SAFETY: librdkafka passes valid strings; `rk` is null for lines from before the instance exists.
     let (client, facility, line) = unsafe {
-        let client = if rk.is_null() { String::new() } else { text(b::rd_kafka_name(rk)) };
+        let client = if rk.is_null() {
+            String::new()
+        } else {
+            text(b::rd_kafka_name(rk))
+        };
         (client, text(facility), text(line))
     };
     // Syslog levels. Connection failures come as 3 although librdkafka repairs them itself, so 3 is a warning here.
@@ -273,15 +320,21 @@ unsafe extern "C" fn on_log(rk: *const b::rd_kafka_t, level: c_int, facility: *c
     }
 }
 
-/// Errors of the client as a whole; all but fatal ones are information.
-unsafe extern "C" fn on_error(rk: *mut b::rd_kafka_t, err: c_int, reason: *const c_char, _opaque: *mut c_void) {
-    // SAFETY: librdkafka passes its own handle and a valid string.
-    let (client, reason) = unsafe { (text(b::rd_kafka_name(rk)), text(reason)) };
+/// Errors that are not elements of a queue; all but fatal ones are information.
+unsafe extern "C" fn on_error(rk: *mut b::rd_kafka_t, err: c_int, reason: *const c_char, opaque: *mut c_void) {
+    // SAFETY: librdkafka passes its own handle, a valid string, and as opaque the `Shared` of this client, which is
+    // freed only after the instance.
+    let (client, reason, shared) = unsafe { (text(b::rd_kafka_name(rk)), text(reason), &*opaque.cast::<Shared>()) };
     let error = super::error::name(err);
-    if err == code::FATAL {
-        tracing::error!(target: "librdkafka", client, error, "{reason}");
-    } else {
-        tracing::warn!(target: "librdkafka", client, error, "{reason}");
+    match &shared.errors {
+        Some(errors) => {
+            let mut errors = errors.lock().unwrap_or_else(PoisonError::into_inner);
+            if errors.len() < MAX_ERRORS_KEPT {
+                errors.push(NativeError::new(err, reason));
+            }
+        }
+        None if err == code::FATAL => tracing::error!(target: "librdkafka", client, error, "{reason}"),
+        None => tracing::warn!(target: "librdkafka", client, error, "{reason}"),
     }
 }
 
@@ -293,7 +346,12 @@ unsafe extern "C" fn on_statistics(
 ) -> c_int {
     // SAFETY: `json` has `json_len` bytes during the call; the opaque is the `Shared` of this client, which is freed
     // only after the instance.
-    let (bytes, shared) = unsafe { (std::slice::from_raw_parts(json.cast::<u8>(), json_len), &*opaque.cast::<Shared>()) };
+    let (bytes, shared) = unsafe {
+        (
+            std::slice::from_raw_parts(json.cast::<u8>(), json_len),
+            &*opaque.cast::<Shared>(),
+        )
+    };
     let statistics = String::from_utf8_lossy(bytes).into_owned();
     *shared.statistics.lock().unwrap_or_else(PoisonError::into_inner) = Some(statistics);
     0 // librdkafka frees the text

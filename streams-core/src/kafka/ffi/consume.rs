@@ -56,7 +56,11 @@ impl SignalledQueue {
             let opaque = Arc::as_ptr(&signal).cast_mut().cast::<c_void>();
             b::rd_kafka_queue_cb_event_enable(queue.as_ptr(), Some(on_queue_event), opaque);
         }
-        Ok(SignalledQueue { queue, signal, _client: Arc::clone(client) })
+        Ok(SignalledQueue {
+            queue,
+            signal,
+            _client: Arc::clone(client),
+        })
     }
 
     pub(crate) fn signal(&self) -> &Signal {
@@ -142,7 +146,11 @@ impl<'m> MessageRef<'m> {
     pub(crate) fn error_text(&self) -> String {
         // SAFETY: the message is alive; the text belongs to it and is copied.
         let described = unsafe { error::text(b::rd_kafka_message_errstr(self.as_ptr())) };
-        if described.is_empty() { error::describe(self.0.err) } else { described }
+        if described.is_empty() {
+            error::describe(self.0.err)
+        } else {
+            described
+        }
     }
 
     pub(crate) fn key(&self) -> Option<&'m [u8]> {
@@ -171,8 +179,16 @@ impl<'m> MessageRef<'m> {
         let mut headers = ptr::null_mut();
         // SAFETY: the message is alive; the headers belong to it. Any error means that there are none to read.
         let result = unsafe { sys::rd_kafka_message_headers(self.as_ptr(), &raw mut headers) };
-        let headers = if result == code::NO_ERROR { headers } else { ptr::null_mut() };
-        Headers { headers, next: 0, message: std::marker::PhantomData }
+        let headers = if result == code::NO_ERROR {
+            headers
+        } else {
+            ptr::null_mut()
+        };
+        Headers {
+            headers,
+            next: 0,
+            message: std::marker::PhantomData,
+        }
     }
 
     fn as_ptr(&self) -> *const b::rd_kafka_message_t {

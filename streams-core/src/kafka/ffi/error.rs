@@ -14,6 +14,7 @@ pub(crate) mod code {
     pub(crate) const ALL_BROKERS_DOWN: i32 = E::RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN as i32;
     pub(crate) const RESOLVE: i32 = E::RD_KAFKA_RESP_ERR__RESOLVE as i32;
     pub(crate) const TIMED_OUT: i32 = E::RD_KAFKA_RESP_ERR__TIMED_OUT as i32;
+    #[cfg(test)]
     pub(crate) const MSG_TIMED_OUT: i32 = E::RD_KAFKA_RESP_ERR__MSG_TIMED_OUT as i32;
     pub(crate) const QUEUE_FULL: i32 = E::RD_KAFKA_RESP_ERR__QUEUE_FULL as i32;
     pub(crate) const PURGE_QUEUE: i32 = E::RD_KAFKA_RESP_ERR__PURGE_QUEUE as i32;
@@ -27,13 +28,24 @@ pub(crate) mod code {
     pub(crate) const AUTHENTICATION: i32 = E::RD_KAFKA_RESP_ERR__AUTHENTICATION as i32;
     pub(crate) const SSL: i32 = E::RD_KAFKA_RESP_ERR__SSL as i32;
     pub(crate) const INVALID_ARG: i32 = E::RD_KAFKA_RESP_ERR__INVALID_ARG as i32;
+    #[cfg(test)]
     pub(crate) const STATE: i32 = E::RD_KAFKA_RESP_ERR__STATE as i32;
+    /// No partition of the request has a leader, or exists.
+    pub(crate) const NOENT: i32 = E::RD_KAFKA_RESP_ERR__NOENT as i32;
     pub(crate) const WAIT_COORD: i32 = E::RD_KAFKA_RESP_ERR__WAIT_COORD as i32;
     pub(crate) const FAIL: i32 = E::RD_KAFKA_RESP_ERR__FAIL as i32;
 
     pub(crate) const OFFSET_OUT_OF_RANGE: i32 = E::RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE as i32;
     pub(crate) const UNKNOWN_TOPIC_OR_PART: i32 = E::RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART as i32;
     pub(crate) const UNKNOWN_TOPIC_ID: i32 = E::RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_ID as i32;
+    pub(crate) const LEADER_NOT_AVAILABLE: i32 = E::RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE as i32;
+    pub(crate) const NOT_LEADER: i32 = E::RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION as i32;
+    pub(crate) const REQUEST_TIMED_OUT: i32 = E::RD_KAFKA_RESP_ERR_REQUEST_TIMED_OUT as i32;
+    pub(crate) const NETWORK_EXCEPTION: i32 = E::RD_KAFKA_RESP_ERR_NETWORK_EXCEPTION as i32;
+    pub(crate) const COORDINATOR_LOADING: i32 = E::RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS as i32;
+    pub(crate) const COORDINATOR_NOT_AVAILABLE: i32 = E::RD_KAFKA_RESP_ERR_COORDINATOR_NOT_AVAILABLE as i32;
+    pub(crate) const NOT_COORDINATOR: i32 = E::RD_KAFKA_RESP_ERR_NOT_COORDINATOR as i32;
+    pub(crate) const NOT_CONTROLLER: i32 = E::RD_KAFKA_RESP_ERR_NOT_CONTROLLER as i32;
     pub(crate) const MSG_SIZE_TOO_LARGE: i32 = E::RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE as i32;
     pub(crate) const OFFSET_METADATA_TOO_LARGE: i32 = E::RD_KAFKA_RESP_ERR_OFFSET_METADATA_TOO_LARGE as i32;
     pub(crate) const TOPIC_EXCEPTION: i32 = E::RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION as i32;
@@ -71,7 +83,13 @@ pub(crate) struct NativeError {
 impl NativeError {
     pub(crate) fn new(code: i32, message: impl Into<String>) -> Self {
         let fatal = code == code::FATAL || code == code::FENCED;
-        NativeError { code, message: message.into(), fatal, retriable: false, abortable: false }
+        NativeError {
+            code,
+            message: message.into(),
+            fatal,
+            retriable: false,
+            abortable: false,
+        }
     }
 
     pub(crate) fn from_code(code: i32) -> Self {
@@ -81,7 +99,11 @@ impl NativeError {
 
 /// `Ok` for code 0.
 pub(crate) fn check(code: c_int) -> Result<(), NativeError> {
-    if code == code::NO_ERROR { Ok(()) } else { Err(NativeError::from_code(code)) }
+    if code == code::NO_ERROR {
+        Ok(())
+    } else {
+        Err(NativeError::from_code(code))
+    }
 }
 
 /// The symbolic name of a code, such as `_FENCED`.

@@ -28,7 +28,9 @@ impl PartitionList {
     pub(crate) fn with_capacity(capacity: usize) -> Result<Self, NativeError> {
         // SAFETY: a plain allocation; null is checked.
         let list = unsafe { b::rd_kafka_topic_partition_list_new(i32::try_from(capacity).unwrap_or(i32::MAX)) };
-        NonNull::new(list).map(PartitionList).ok_or_else(|| NativeError::from_code(code::FAIL))
+        NonNull::new(list)
+            .map(PartitionList)
+            .ok_or_else(|| NativeError::from_code(code::FAIL))
     }
 
     /// Appends a partition with an offset. A negative leader epoch is "unknown".
@@ -63,7 +65,8 @@ impl PartitionList {
             if copy.is_null() {
                 return Err(NativeError::from_code(code::FAIL));
             }
-            copy.cast::<u8>().copy_from_nonoverlapping(metadata.as_ptr(), metadata.len());
+            copy.cast::<u8>()
+                .copy_from_nonoverlapping(metadata.as_ptr(), metadata.len());
             (*element).metadata = copy;
             (*element).metadata_size = metadata.len();
         }
@@ -164,7 +167,11 @@ mod tests {
         let mut list = PartitionList::with_capacity(1).unwrap();
         list.add("a", 3, 42, 7).unwrap();
         list.add("b", 0, 0, -1).unwrap();
-        let entries: Vec<_> = list.entries().into_iter().map(|e| (e.topic, e.partition, e.offset, e.leader_epoch)).collect();
+        let entries: Vec<_> = list
+            .entries()
+            .into_iter()
+            .map(|e| (e.topic, e.partition, e.offset, e.leader_epoch))
+            .collect();
         assert_eq!(entries, [("a".to_owned(), 3, 42, 7), ("b".to_owned(), 0, 0, -1)]);
         assert_eq!(list.add("a\0b", 0, 0, -1).unwrap_err().code, code::INVALID_ARG);
     }

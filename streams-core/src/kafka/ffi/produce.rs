@@ -12,7 +12,10 @@ use super::sys::{self, b};
 use crate::outbox::{HeaderIter, OutRecord};
 
 // The opaque pointer of a record carries 64 bits (epoch and slot) through librdkafka and back in its delivery report.
-const _: () = assert!(usize::BITS == 64, "64-bit pointers are needed: the opaque of a record carries epoch and slot");
+const _: () = assert!(
+    usize::BITS == 64,
+    "64-bit pointers are needed: the opaque of a record carries epoch and slot"
+);
 
 /// A topic handle for producing, cached because looking a topic up by name costs a lock and a search per record.
 #[derive(Debug)]
@@ -30,7 +33,10 @@ impl Topic {
         // SAFETY: the handle is alive and the name is copied; without a configuration the client's default is used.
         let topic = unsafe { b::rd_kafka_topic_new(client.as_ptr(), name.as_ptr(), ptr::null_mut()) };
         match NonNull::new(topic) {
-            Some(topic) => Ok(Topic { topic, client: Arc::clone(client) }),
+            Some(topic) => Ok(Topic {
+                topic,
+                client: Arc::clone(client),
+            }),
             // SAFETY: reads a thread-local number.
             None => Err(NativeError::from_code(unsafe { sys::rd_kafka_last_error() })),
         }
@@ -42,12 +48,31 @@ impl Topic {
     pub(crate) fn produce(&self, record: &OutRecord<'_>, opaque: u64) -> Result<(), NativeError> {
         use b::rd_kafka_vtype_t as T;
         let mut values = Values::new();
-        values.push(T::RD_KAFKA_VTYPE_RKT, Union { rkt: self.topic.as_ptr() });
+        values.push(
+            T::RD_KAFKA_VTYPE_RKT,
+            Union {
+                rkt: self.topic.as_ptr(),
+            },
+        );
         values.push(T::RD_KAFKA_VTYPE_PARTITION, Union { i32_: record.partition });
-        values.push(T::RD_KAFKA_VTYPE_MSGFLAGS, Union { i: b::RD_KAFKA_MSG_F_COPY });
-        let timestamp_ms = if record.timestamp_ms == 0 { 1 } else { record.timestamp_ms };
+        values.push(
+            T::RD_KAFKA_VTYPE_MSGFLAGS,
+            Union {
+                i: b::RD_KAFKA_MSG_F_COPY,
+            },
+        );
+        let timestamp_ms = if record.timestamp_ms == 0 {
+            1
+        } else {
+            record.timestamp_ms
+        };
         values.push(T::RD_KAFKA_VTYPE_TIMESTAMP, Union { i64_: timestamp_ms });
-        values.push(T::RD_KAFKA_VTYPE_OPAQUE, Union { ptr: ptr::without_provenance_mut(opaque as usize) });
+        values.push(
+            T::RD_KAFKA_VTYPE_OPAQUE,
+            Union {
+                ptr: ptr::without_provenance_mut(opaque as usize),
+            },
+        );
         if let Some(key) = record.key {
             values.push(T::RD_KAFKA_VTYPE_KEY, Union { mem: memory(key) });
         }
@@ -56,12 +81,21 @@ impl Topic {
         }
         let headers = NativeHeaders::new(&record.headers)?;
         if let Some(headers) = &headers {
-            values.push(T::RD_KAFKA_VTYPE_HEADERS, Union { headers: headers.0.as_ptr() });
+            values.push(
+                T::RD_KAFKA_VTYPE_HEADERS,
+                Union {
+                    headers: headers.0.as_ptr(),
+                },
+            );
         }
         // SAFETY: client and topic are alive, `values` has `len` initialized elements whose pointers live during the
         // call; F_COPY makes librdkafka copy key and value.
         let sent = unsafe {
-            error::take(b::rd_kafka_produceva(self.client.as_ptr(), values.values.as_ptr().cast(), values.len))
+            error::take(b::rd_kafka_produceva(
+                self.client.as_ptr(),
+                values.values.as_ptr().cast(),
+                values.len,
+            ))
         };
         if sent.is_ok() {
             std::mem::forget(headers); // the record owns them now; after a failure they are still ours
@@ -87,7 +121,10 @@ struct Values {
 
 impl Values {
     fn new() -> Self {
-        Values { values: [const { MaybeUninit::uninit() }; 8], len: 0 }
+        Values {
+            values: [const { MaybeUninit::uninit() }; 8],
+            len: 0,
+        }
     }
 
     fn push(&mut self, vtype: b::rd_kafka_vtype_t, u: Union) {
@@ -99,7 +136,10 @@ impl Values {
 }
 
 fn memory(bytes: &[u8]) -> b::rd_kafka_vu_s__bindgen_ty_1__bindgen_ty_1 {
-    b::rd_kafka_vu_s__bindgen_ty_1__bindgen_ty_1 { ptr: bytes.as_ptr().cast_mut().cast(), size: bytes.len() }
+    b::rd_kafka_vu_s__bindgen_ty_1__bindgen_ty_1 {
+        ptr: bytes.as_ptr().cast_mut().cast(),
+        size: bytes.len(),
+    }
 }
 
 struct NativeHeaders(NonNull<b::rd_kafka_headers_t>);
@@ -111,7 +151,9 @@ impl NativeHeaders {
         }
         // SAFETY: a plain allocation; null is checked.
         let made = unsafe { b::rd_kafka_headers_new(8) };
-        let made = NonNull::new(made).map(NativeHeaders).ok_or_else(|| NativeError::from_code(code::FAIL))?;
+        let made = NonNull::new(made)
+            .map(NativeHeaders)
+            .ok_or_else(|| NativeError::from_code(code::FAIL))?;
         for (name, value) in headers.clone() {
             let value_ptr = value.map_or(ptr::null(), <[u8]>::as_ptr).cast::<c_void>();
             let (name_len, value_len) = (name.len() as isize, value.unwrap_or_default().len() as isize);
@@ -152,11 +194,16 @@ impl Delivery<'_> {
         let message: *const sys::Message = self.message;
         // SAFETY: as above.
         let said = unsafe { error::text(b::rd_kafka_message_produce_errstr(message.cast())) };
-        if said.is_empty() { error::describe(self.code) } else { said }
+        if said.is_empty() {
+            error::describe(self.code)
+        } else {
+            said
+        }
     }
 }
 
 /// The main queue of a producer: delivery reports as events, callbacks served on the way.
+#[derive(Debug)]
 pub(crate) struct EventQueue {
     queue: NonNull<b::rd_kafka_queue_t>,
     _client: Arc<Client>,
@@ -172,7 +219,10 @@ impl EventQueue {
         // SAFETY: the handle is alive; null is checked.
         let queue = unsafe { b::rd_kafka_queue_get_main(client.as_ptr()) };
         let queue = NonNull::new(queue).ok_or_else(|| NativeError::from_code(code::FAIL))?;
-        Ok(EventQueue { queue, _client: Arc::clone(client) })
+        Ok(EventQueue {
+            queue,
+            _client: Arc::clone(client),
+        })
     }
 
     /// Waits up to `timeout_ms` for an event; `None` when there was none, or only callbacks.
@@ -255,7 +305,9 @@ impl GroupMetadata {
                 instance_ptr,
             )
         };
-        NonNull::new(made).map(GroupMetadata).ok_or_else(|| NativeError::from_code(code::FAIL))
+        NonNull::new(made)
+            .map(GroupMetadata)
+            .ok_or_else(|| NativeError::from_code(code::FAIL))
     }
 }
 

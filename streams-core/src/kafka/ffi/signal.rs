@@ -7,22 +7,49 @@ use std::time::Duration;
 /// A thread waits here until any of its queues has something.
 #[derive(Debug, Default)]
 pub(crate) struct Waker {
-    woken: Mutex<bool>,
+    state: Mutex<State>,
     changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    woken: bool,
+    interrupted: bool,
+}
+
+/// Why a wait ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Woken {
+    ByQueue,
+    ByInterrupt,
+    ByTime,
 }
 
 impl Waker {
     pub(crate) fn wake(&self) {
-        *self.woken.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).woken = true;
         self.changed.notify_one();
     }
 
-    /// Waits until woken, at most `timeout_ms`. Returns whether it was woken, and forgets it.
-    pub(crate) fn wait(&self, timeout_ms: u64) -> bool {
-        let woken = self.woken.lock().unwrap_or_else(PoisonError::into_inner);
-        let wait = self.changed.wait_timeout_while(woken, Duration::from_millis(timeout_ms), |woken| !*woken);
-        let (mut woken, _) = wait.unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut *woken)
+    /// Ends the running wait, or else the next one.
+    pub(crate) fn interrupt(&self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).interrupted = true;
+        self.changed.notify_one();
+    }
+
+    /// Waits until woken or interrupted, at most `timeout_ms`, and forgets what ended the wait.
+    pub(crate) fn wait(&self, timeout_ms: u64) -> Woken {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let waiting = |state: &mut State| !state.woken && !state.interrupted;
+        let wait = self
+            .changed
+            .wait_timeout_while(state, Duration::from_millis(timeout_ms), waiting);
+        let (mut state, _) = wait.unwrap_or_else(PoisonError::into_inner);
+        match std::mem::take(&mut *state) {
+            State { interrupted: true, .. } => Woken::ByInterrupt,
+            State { woken: true, .. } => Woken::ByQueue,
+            State { .. } => Woken::ByTime,
+        }
     }
 }
 
@@ -36,7 +63,10 @@ pub(crate) struct Signal {
 impl Signal {
     pub(crate) fn new(waker: Arc<Waker>) -> Self {
         // Ready from the start: the queue may have had elements before the signal was put in place.
-        Signal { ready: AtomicBool::new(true), waker }
+        Signal {
+            ready: AtomicBool::new(true),
+            waker,
+        }
     }
 
     pub(crate) fn raise(&self) {
@@ -65,8 +95,10 @@ mod tests {
         let signal = Signal::new(Arc::clone(&waker));
         assert!(signal.take() && !signal.take());
         signal.raise();
-        assert!(waker.wait(0), "woken before the wait");
-        assert!(!waker.wait(0), "only once");
+        assert_eq!(waker.wait(0), Woken::ByQueue, "woken before the wait");
+        assert_eq!(waker.wait(0), Woken::ByTime, "only once");
         assert!(signal.take());
+        waker.interrupt();
+        assert_eq!(waker.wait(60_000), Woken::ByInterrupt);
     }
 }

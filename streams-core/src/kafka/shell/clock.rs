@@ -13,7 +13,10 @@ pub(crate) struct Clock {
 impl Clock {
     pub(crate) fn new() -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-        Clock { started: Instant::now(), base_ms: i64::try_from(since.as_millis()).unwrap_or(0) }
+        Clock {
+            started: Instant::now(),
+            base_ms: i64::try_from(since.as_millis()).unwrap_or(0),
+        }
     }
 
     pub(crate) fn now_ms(&self) -> i64 {

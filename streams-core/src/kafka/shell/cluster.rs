@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use streams_state::{ChangelogFacts, Cleanup};
 
+use crate::TopicPartition;
 use crate::kafka::admin::{AdminClient, Isolation, OffsetSpec};
 use crate::kafka::errors::{ClientError, ClientErrorKind};
 use crate::runtime::{CallFailure, FailureClass};
 use crate::topics::Topics;
 use crate::topology::TopologyPlan;
-use crate::TopicPartition;
 
 /// How long one question may take, milliseconds.
 pub(super) const QUESTION_MS: u64 = 10_000;
@@ -25,7 +25,11 @@ pub(super) fn failure_of(error: &ClientError) -> CallFailure {
         ClientErrorKind::UnknownTopic => FailureClass::Retriable,
         _ => FailureClass::Stop,
     };
-    CallFailure { class, code: error.name.clone(), message: error.to_string() }
+    CallFailure {
+        class,
+        code: error.name.clone(),
+        message: error.to_string(),
+    }
 }
 
 /// Asks the cluster on behalf of one stream thread.
@@ -36,7 +40,10 @@ pub(super) struct Cluster {
 
 impl Cluster {
     pub(super) fn new(admin: AdminClient) -> Self {
-        Cluster { admin, policies: BTreeMap::new() }
+        Cluster {
+            admin,
+            policies: BTreeMap::new(),
+        }
     }
 
     pub(super) fn admin(&self) -> &AdminClient {
@@ -65,7 +72,10 @@ impl Cluster {
     }
 
     /// Starts and (uncommitted) ends of changelogs, their ids and policies.
-    pub(super) fn changelogs(&mut self, partitions: &[TopicPartition]) -> Result<Vec<(TopicPartition, ChangelogFacts)>, ClientError> {
+    pub(super) fn changelogs(
+        &mut self,
+        partitions: &[TopicPartition],
+    ) -> Result<Vec<(TopicPartition, ChangelogFacts)>, ClientError> {
         let starts = self.offsets(partitions, OffsetSpec::Earliest, Isolation::ReadUncommitted)?;
         let ends = self.offsets(partitions, OffsetSpec::Latest, Isolation::ReadUncommitted)?;
         let mut names: Vec<&str> = partitions.iter().map(|partition| &*partition.topic).collect();
@@ -91,9 +101,17 @@ impl Cluster {
         Ok(facts)
     }
 
-    pub(super) fn offsets(&self, partitions: &[TopicPartition], which: OffsetSpec, isolation: Isolation) -> Result<BTreeMap<TopicPartition, i64>, ClientError> {
+    pub(super) fn offsets(
+        &self,
+        partitions: &[TopicPartition],
+        which: OffsetSpec,
+        isolation: Isolation,
+    ) -> Result<BTreeMap<TopicPartition, i64>, ClientError> {
         let listed = self.admin.list_offsets(partitions, which, isolation, QUESTION_MS)?;
-        Ok(listed.into_iter().map(|(partition, listed)| (partition, listed.offset)).collect())
+        Ok(listed
+            .into_iter()
+            .map(|(partition, listed)| (partition, listed.offset))
+            .collect())
     }
 
     fn policy(&mut self, topic: &str) -> Result<(Cleanup, i64), ClientError> {
@@ -108,7 +126,9 @@ impl Cluster {
             (true, false) => Cleanup::Compact,
             _ => Cleanup::Delete,
         };
-        let retention = value("delete.retention.ms").and_then(|text| text.parse().ok()).unwrap_or(DEFAULT_DELETE_RETENTION_MS);
+        let retention = value("delete.retention.ms")
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(DEFAULT_DELETE_RETENTION_MS);
         self.policies.insert(topic.to_owned(), (cleanup, retention));
         Ok((cleanup, retention))
     }

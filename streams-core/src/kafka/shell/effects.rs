@@ -49,7 +49,12 @@ impl Clients {
     }
 
     /// `None`: the core was told already.
-    fn outcome_of(&mut self, effect: Effect, core: &mut StreamThreadCore, now_ms: i64) -> ProcessResult<Option<Outcome>> {
+    fn outcome_of(
+        &mut self,
+        effect: Effect,
+        core: &mut StreamThreadCore,
+        now_ms: i64,
+    ) -> ProcessResult<Option<Outcome>> {
         let outcome = match effect {
             Effect::InitTransactions => self.init(),
             Effect::RecreateProducer => {
@@ -58,7 +63,10 @@ impl Clients {
             }
             Effect::FetchCommitted { partitions } => self.committed(&partitions),
             Effect::ResolveReset { partitions } => self.resolve(&partitions),
-            Effect::ListChangelogs { partitions } => self.cluster.changelogs(&partitions).map_or_else(|e| failed(&e), Outcome::Changelogs),
+            Effect::ListChangelogs { partitions } => self
+                .cluster
+                .changelogs(&partitions)
+                .map_or_else(|e| failed(&e), Outcome::Changelogs),
             Effect::Assign { partitions } => {
                 let assigned = partitions.into_iter().map(|a| AssignedPartition {
                     topic: a.topic_partition.topic.to_string(),
@@ -91,7 +99,12 @@ impl Clients {
             Effect::Send { .. } => return self.send(core),
             Effect::Flush { .. } => return self.flush(core),
             Effect::SendOffsets { offsets, group, .. } => {
-                let identity = GroupIdentity { group_id: self.group_id.clone(), member_id: group.member_id, member_epoch: group.member_epoch, instance_id: None };
+                let identity = GroupIdentity {
+                    group_id: self.group_id.clone(),
+                    member_id: group.member_id,
+                    member_epoch: group.member_epoch,
+                    instance_id: None,
+                };
                 let offsets: Vec<OffsetCommit> = offsets.into_iter().map(commit_of).collect();
                 let sent = self.producer()?.send_offsets(&offsets, &identity, SLICE_MS);
                 hooked("after-offsets-sent-before-commit", ended(sent))
@@ -141,15 +154,27 @@ impl Clients {
 
     fn committed(&self, partitions: &[TopicPartition]) -> Outcome {
         match self.consumer.committed(partitions, COMMITTED_MS) {
-            Ok(offsets) => Outcome::Committed(offsets.into_iter().map(|(tp, committed)| (tp, committed.map(|c| (c.offset, c.metadata)))).collect()),
+            Ok(offsets) => Outcome::Committed(
+                offsets
+                    .into_iter()
+                    .map(|(tp, committed)| (tp, committed.map(|c| (c.offset, c.metadata))))
+                    .collect(),
+            ),
             Err(error) => failed(&error),
         }
     }
 
     fn resolve(&self, partitions: &[(TopicPartition, ResetTo)]) -> Outcome {
         let mut starts = Vec::new();
-        for (reset, which) in [(ResetTo::Earliest, OffsetSpec::Earliest), (ResetTo::Latest, OffsetSpec::Latest)] {
-            let wanted: Vec<TopicPartition> = partitions.iter().filter(|(_, to)| *to == reset).map(|(tp, _)| tp.clone()).collect();
+        for (reset, which) in [
+            (ResetTo::Earliest, OffsetSpec::Earliest),
+            (ResetTo::Latest, OffsetSpec::Latest),
+        ] {
+            let wanted: Vec<TopicPartition> = partitions
+                .iter()
+                .filter(|(_, to)| *to == reset)
+                .map(|(tp, _)| tp.clone())
+                .collect();
             if wanted.is_empty() {
                 continue;
             }
@@ -164,7 +189,9 @@ impl Clients {
     /// Sends every outbox. A record that the client itself refuses (too large) never reached the broker, so the production
     /// handler may let it pass.
     fn send(&mut self, core: &mut StreamThreadCore) -> ProcessResult<Option<Outcome>> {
-        let Some(producer) = &mut self.producer else { return Err(Error::bug("there is no producer")) };
+        let Some(producer) = &mut self.producer else {
+            return Err(Error::bug("there is no producer"));
+        };
         let mut dropped = 0;
         for outbox in core.outboxes() {
             let mut first = 0;
@@ -193,15 +220,26 @@ impl Clients {
         if let Some(failure) = reports.failed.first() {
             let topic_partition = TopicPartition::new(failure.topic.clone(), failure.partition);
             return match failure.reaction() {
-                Reaction::ReplaceProducer => Ok(Some(class_failed(crate::kafka::errors::TxnErrorClass::Fatal, &failure.name, &failure.message))),
+                Reaction::ReplaceProducer => Ok(Some(class_failed(
+                    crate::kafka::errors::TxnErrorClass::Fatal,
+                    &failure.name,
+                    &failure.message,
+                ))),
                 reaction => {
-                    let retriable = matches!(reaction, Reaction::AbortAndRewind | Reaction::AbortAndRejoin | Reaction::Again);
-                    core.on_undelivered(&topic_partition, &failure.name, &failure.message, retriable).map(|()| None)
+                    let retriable = matches!(
+                        reaction,
+                        Reaction::AbortAndRewind | Reaction::AbortAndRejoin | Reaction::Again
+                    );
+                    core.on_undelivered(&topic_partition, &failure.name, &failure.message, retriable)
+                        .map(|()| None)
                 }
             };
         }
         let highest = reports.slots().collect();
-        let flushed = Outcome::Flushed(Reports { highest, acknowledged: reports.acked });
+        let flushed = Outcome::Flushed(Reports {
+            highest,
+            acknowledged: reports.acked,
+        });
         Ok(Some(hooked("after-flush-before-offsets", flushed)))
     }
 
@@ -234,7 +272,11 @@ fn hooked(point: &str, outcome: Outcome) -> Outcome {
     if !hooks::reach(point) {
         return outcome;
     }
-    Outcome::Failed(CallFailure { class: FailureClass::Fatal, code: "TEST_HOOK".to_owned(), message: format!("told to fail at {point}") })
+    Outcome::Failed(CallFailure {
+        class: FailureClass::Fatal,
+        code: "TEST_HOOK".to_owned(),
+        message: format!("told to fail at {point}"),
+    })
 }
 
 fn done(result: Result<(), ClientError>) -> Outcome {
@@ -259,7 +301,11 @@ fn refused(error: &TxnError) -> Outcome {
         Reaction::AbortAndStop | Reaction::Stop => FailureClass::Stop,
         Reaction::Ignore => return Outcome::Done,
     };
-    Outcome::Failed(CallFailure { class, code: error.name.clone(), message: error.to_string() })
+    Outcome::Failed(CallFailure {
+        class,
+        code: error.name.clone(),
+        message: error.to_string(),
+    })
 }
 
 fn class_failed(class: crate::kafka::errors::TxnErrorClass, code: &str, message: &str) -> Outcome {
@@ -272,5 +318,9 @@ fn class_failed(class: crate::kafka::errors::TxnErrorClass, code: &str, message:
         TxnErrorClass::Retriable => FailureClass::Abortable,
         TxnErrorClass::Other => FailureClass::Stop,
     };
-    Outcome::Failed(CallFailure { class, code: code.to_owned(), message: message.to_owned() })
+    Outcome::Failed(CallFailure {
+        class,
+        code: code.to_owned(),
+        message: message.to_owned(),
+    })
 }

@@ -35,7 +35,11 @@ impl Drop for GlobalThread {
 }
 
 fn client(error: ClientError) -> Box<Error> {
-    Box::new(Error::Kafka { what: "reading global tables".to_owned(), code: error.name.clone(), message: error.to_string() })
+    Box::new(Error::Kafka {
+        what: "reading global tables".to_owned(),
+        code: error.name.clone(),
+        message: error.to_string(),
+    })
 }
 
 /// Starts the global thread and waits until its stores have what was in the topics, at most `timeout_ms` without
@@ -67,15 +71,26 @@ pub(super) fn start(
         }
     };
     let thread = std::thread::Builder::new().name(name).spawn(worker);
-    let thread = thread.map_err(|error| Error::Bug { what: format!("no global thread: {error}") })?;
-    let running = GlobalThread { stop, thread: Some(thread) };
+    let thread = thread.map_err(|error| Error::Bug {
+        what: format!("no global thread: {error}"),
+    })?;
+    let running = GlobalThread {
+        stop,
+        thread: Some(thread),
+    };
     let bound = std::time::Duration::from_millis(u64::try_from(timeout_ms).unwrap_or(0));
     loop {
         match readiness.recv_timeout(bound) {
             Ok(Progress::Ready) => return Ok(running),
             Ok(Progress::Applied(remaining)) => tracing::info!(remaining, "global stores are being filled"),
             Ok(Progress::Failed(error)) => return Err(error),
-            Err(_) => return Err(Box::new(Error::Timeout { what: "filling the global stores".to_owned(), waited_ms: timeout_ms, setting: "task.timeout.ms" })),
+            Err(_) => {
+                return Err(Box::new(Error::Timeout {
+                    what: "filling the global stores".to_owned(),
+                    waited_ms: timeout_ms,
+                    setting: "task.timeout.ms",
+                }));
+            }
         }
     }
 }
@@ -91,16 +106,33 @@ fn logs(plan: &TopologyPlan, cluster: &Cluster) -> ProcessResult<Vec<(TopicParti
     let mut partitions = Vec::new();
     for global in &plan.global {
         let count = topics.partitions(&global.topic);
-        let count = count.ok_or_else(|| Error::Topics { message: format!("the topic {} of a global table does not exist: create it", global.topic) })?;
+        let count = count.ok_or_else(|| Error::Topics {
+            message: format!("the topic {} of a global table does not exist: create it", global.topic),
+        })?;
         partitions.extend((0..count).map(|partition| TopicPartition::new(&*global.topic, partition)));
     }
-    let starts = cluster.offsets(&partitions, OffsetSpec::Earliest, Isolation::ReadUncommitted).map_err(client)?;
-    let ends = cluster.offsets(&partitions, OffsetSpec::Latest, Isolation::ReadCommitted).map_err(client)?;
-    let of = |map: &std::collections::BTreeMap<TopicPartition, i64>, tp: &TopicPartition| map.get(tp).copied().unwrap_or(0);
-    Ok(partitions.into_iter().map(|tp| (tp.clone(), of(&starts, &tp), of(&ends, &tp))).collect())
+    let starts = cluster
+        .offsets(&partitions, OffsetSpec::Earliest, Isolation::ReadUncommitted)
+        .map_err(client)?;
+    let ends = cluster
+        .offsets(&partitions, OffsetSpec::Latest, Isolation::ReadCommitted)
+        .map_err(client)?;
+    let of =
+        |map: &std::collections::BTreeMap<TopicPartition, i64>, tp: &TopicPartition| map.get(tp).copied().unwrap_or(0);
+    Ok(partitions
+        .into_iter()
+        .map(|tp| (tp.clone(), of(&starts, &tp), of(&ends, &tp)))
+        .collect())
 }
 
-fn run(parts: &CoreParts, state: GlobalState, logs: &[(TopicPartition, i64, i64)], config: &[(String, String)], stop: &AtomicBool, progress: &std::sync::mpsc::Sender<Progress>) -> ProcessResult {
+fn run(
+    parts: &CoreParts,
+    state: GlobalState,
+    logs: &[(TopicPartition, i64, i64)],
+    config: &[(String, String)],
+    stop: &AtomicBool,
+    progress: &std::sync::mpsc::Sender<Progress>,
+) -> ProcessResult {
     let clock = Clock::new();
     let mut core = GlobalCore::new(parts, state, logs, clock.now_ms())?;
     let mut consumer = BatchConsumer::new(config).map_err(client)?;

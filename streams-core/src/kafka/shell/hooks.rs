@@ -70,7 +70,11 @@ mod armed {
             "fail" => Action::Fail,
             _ => return None,
         };
-        Some(Armed { point: point.to_owned(), action, left: count.parse().ok()? })
+        Some(Armed {
+            point: point.to_owned(),
+            action,
+            left: count.parse().ok()?,
+        })
     }
 
     pub(super) fn take(point: &str) -> Option<Action> {

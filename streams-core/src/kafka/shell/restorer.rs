@@ -35,7 +35,15 @@ pub(super) struct Restorer {
 impl Restorer {
     pub(super) fn new(config: Vec<(String, String)>, name: String) -> Self {
         let (results_in, results) = channel();
-        Restorer { config, name, jobs: None, results, results_in, stop: Arc::default(), thread: None }
+        Restorer {
+            config,
+            name,
+            jobs: None,
+            results,
+            results_in,
+            stop: Arc::default(),
+            thread: None,
+        }
     }
 
     /// Hands a job over. One that can't be started comes back as failed.
@@ -52,9 +60,19 @@ impl Restorer {
             None => Some(job),
         };
         if let Some(job) = unsent {
-            let failure = failed(FailureClass::Stop, "RESTORE_THREAD", "the restore thread could not be started");
+            let failure = failed(
+                FailureClass::Stop,
+                "RESTORE_THREAD",
+                "the restore thread could not be started",
+            );
             // Nobody listening means that the stream thread is gone, and the job with it.
-            let _ = self.results_in.send(Restored { task: job.task, incarnation: job.incarnation, state: job.state, records: BTreeMap::new(), failure: Some(failure) });
+            let _ = self.results_in.send(Restored {
+                task: job.task,
+                incarnation: job.incarnation,
+                state: job.state,
+                records: BTreeMap::new(),
+                failure: Some(failure),
+            });
         }
     }
 
@@ -75,7 +93,11 @@ impl Drop for Restorer {
 }
 
 fn failed(class: FailureClass, code: &str, message: &str) -> CallFailure {
-    CallFailure { class, code: code.to_owned(), message: message.to_owned() }
+    CallFailure {
+        class,
+        code: code.to_owned(),
+        message: message.to_owned(),
+    }
 }
 
 fn work(config: &[(String, String)], jobs: &Receiver<RestoreJob>, results: &Sender<Restored>, stop: &AtomicBool) {
@@ -88,7 +110,13 @@ fn work(config: &[(String, String)], jobs: &Receiver<RestoreJob>, results: &Send
         };
         let mut records = BTreeMap::new();
         let failure = run(config, &mut consumer, &mut job, &mut records, stop).err();
-        let restored = Restored { task: job.task, incarnation: job.incarnation, state: job.state, records, failure };
+        let restored = Restored {
+            task: job.task,
+            incarnation: job.incarnation,
+            state: job.state,
+            records,
+            failure,
+        };
         if results.send(restored).is_err() {
             return;
         }
@@ -103,7 +131,13 @@ struct Progress<'a> {
     records: u64,
 }
 
-fn run(config: &[(String, String)], consumer: &mut Option<BatchConsumer>, job: &mut RestoreJob, records: &mut BTreeMap<String, u64>, stop: &AtomicBool) -> Result<(), CallFailure> {
+fn run(
+    config: &[(String, String)],
+    consumer: &mut Option<BatchConsumer>,
+    job: &mut RestoreJob,
+    records: &mut BTreeMap<String, u64>,
+    stop: &AtomicBool,
+) -> Result<(), CallFailure> {
     let client = |error: crate::kafka::errors::ClientError| super::cluster::failure_of(&error);
     let state = |error: streams_state::StateError| failed(FailureClass::Stop, "STATE", &error.to_string());
     let consumer = match consumer {
@@ -122,7 +156,13 @@ fn run(config: &[(String, String)], consumer: &mut Option<BatchConsumer>, job: &
         });
     }
     consumer.assign(&parts).map_err(client)?;
-    let start = |changelog| Progress { changelog, position: changelog_from(changelog), buffered: Vec::new(), buffered_to: changelog_from(changelog), records: 0 };
+    let start = |changelog| Progress {
+        changelog,
+        position: changelog_from(changelog),
+        buffered: Vec::new(),
+        buffered_to: changelog_from(changelog),
+        records: 0,
+    };
     let mut progress: Vec<Progress<'_>> = job.changelogs.iter().map(start).collect();
     let clock = Clock::new();
     let (mut moved_ms, mut told) = (clock.now_ms(), false);
@@ -196,7 +236,11 @@ fn take(progress: &mut [Progress<'_>], item: Fetched) -> Result<(), CallFailure>
 
 fn add(part: &mut Progress<'_>, batch: &PartitionBatch) {
     for record in batch.iter() {
-        part.buffered.push(ChangelogRecord { key: record.key.map(<[u8]>::to_vec), value: record.value.map(<[u8]>::to_vec), timestamp_ms: record.timestamp_ms });
+        part.buffered.push(ChangelogRecord {
+            key: record.key.map(<[u8]>::to_vec),
+            value: record.value.map(<[u8]>::to_vec),
+            timestamp_ms: record.timestamp_ms,
+        });
         part.buffered_to = record.offset + 1;
     }
 }

@@ -96,7 +96,9 @@ impl KafkaStreams {
     /// # Errors
     /// [`Error::Config`] or [`Error::Topology`].
     pub fn new(topology: Topology, config: StreamsConfig) -> ProcessResult<Self> {
-        let warnings = config.validate().map_err(|error| Error::Config { message: error.to_string() })?;
+        let warnings = config.validate().map_err(|error| Error::Config {
+            message: error.to_string(),
+        })?;
         for warning in warnings {
             tracing::warn!("{warning}");
         }
@@ -137,7 +139,9 @@ impl KafkaStreams {
     /// When something can't be opened or reached; the instance is then in error.
     pub fn start(&self) -> ProcessResult {
         if !self.inner.become_state(State::Rebalancing) {
-            return Err(Box::new(Error::Config { message: format!("an instance starts once; this one is {}", self.state()) }));
+            return Err(Box::new(Error::Config {
+                message: format!("an instance starts once; this one is {}", self.state()),
+            }));
         }
         self.inner.start().inspect_err(|_| {
             self.inner.become_state(State::PendingError);
@@ -160,7 +164,9 @@ impl KafkaStreams {
     /// Waits until the state is one that `wanted` wants, at most `timeout`; answers whether it came.
     pub fn wait_for(&self, timeout: Duration, wanted: impl Fn(State) -> bool) -> bool {
         let clock = Clock::new();
-        let end_ms = clock.now_ms().saturating_add(i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX));
+        let end_ms = clock
+            .now_ms()
+            .saturating_add(i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX));
         loop {
             if wanted(self.state()) {
                 return true;
@@ -182,13 +188,23 @@ impl KafkaStreams {
     #[must_use]
     pub fn threads(&self) -> Vec<ThreadMetadata> {
         let running = lock(&self.inner.running);
-        running.threads.iter().map(|thread| ThreadMetadata { name: thread.name.clone(), status: thread.shared.status() }).collect()
+        running
+            .threads
+            .iter()
+            .map(|thread| ThreadMetadata {
+                name: thread.name.clone(),
+                status: thread.shared.status(),
+            })
+            .collect()
     }
 
     /// The process id of this instance; `None` before the start.
     #[must_use]
     pub fn process_id(&self) -> Option<String> {
-        lock(&self.inner.running).directory.as_ref().map(|directory| directory.identity().process_id.clone())
+        lock(&self.inner.running)
+            .directory
+            .as_ref()
+            .map(|directory| directory.identity().process_id.clone())
     }
 
     /// Finishes the records in hand, commits, leaves the group and stops. Answers whether all that was done within
@@ -291,15 +307,26 @@ impl Inner {
     }
 
     fn open_directory(&self) -> ProcessResult<Arc<StateDirectory>> {
-        let memory = self.config.memory_max_bytes.and_then(|bytes| u64::try_from(bytes).ok()).map_or_else(MemoryBudget::detect, MemoryBudget::of);
-        let memory = match self.config.statestore_cache_max_bytes.and_then(|bytes| u64::try_from(bytes).ok()) {
+        let memory = self
+            .config
+            .memory_max_bytes
+            .and_then(|bytes| u64::try_from(bytes).ok())
+            .map_or_else(MemoryBudget::detect, MemoryBudget::of);
+        let memory = match self
+            .config
+            .statestore_cache_max_bytes
+            .and_then(|bytes| u64::try_from(bytes).ok())
+        {
             Some(caches) => memory.with_caches(caches),
             None => memory,
         };
         let mut config = StateDirectoryConfig::new(&self.config.state_dir, &self.config.application_id);
         config.process_id.clone_from(&self.config.process_id);
         config.memory = memory;
-        let directory = StateDirectory::open(config).map_err(|source| Error::State { task: "this process".to_owned(), source })?;
+        let directory = StateDirectory::open(config).map_err(|source| Error::State {
+            task: "this process".to_owned(),
+            source,
+        })?;
         lock(&self.running).directory = Some(Arc::clone(&directory));
         Ok(directory)
     }
@@ -311,7 +338,8 @@ impl Inner {
             commit_interval_ms: self.config.effective_commit_interval_ms(),
             commit_adaptive: self.config.commit_adaptive,
             max_task_idle_ms: self.config.max_task_idle_ms,
-            buffered_records_per_partition: usize::try_from(self.config.buffered_records_per_partition).unwrap_or(1_000),
+            buffered_records_per_partition: usize::try_from(self.config.buffered_records_per_partition)
+                .unwrap_or(1_000),
             transaction_timeout_ms: self.config.transaction_timeout_ms(),
             task_timeout_ms: self.config.task_timeout_ms,
             purge_interval_ms: self.config.repartition_purge_interval_ms,
@@ -344,16 +372,35 @@ impl Inner {
         }
     }
 
-    fn start_global(self: &Arc<Self>, directory: &Arc<StateDirectory>, cluster: &Cluster, ids: &ClientIds, report: &Sender<ThreadEvent>) -> ProcessResult<Arc<GlobalStores>> {
+    fn start_global(
+        self: &Arc<Self>,
+        directory: &Arc<StateDirectory>,
+        cluster: &Cluster,
+        ids: &ClientIds,
+        report: &Sender<ThreadEvent>,
+    ) -> ProcessResult<Arc<GlobalStores>> {
         let parts = self.parts(directory, &Arc::default());
-        let Some(state) = GlobalState::open(&parts)? else { return Ok(Arc::default()) };
+        let Some(state) = GlobalState::open(&parts)? else {
+            return Ok(Arc::default());
+        };
         let globals = Arc::new(state.readers(&self.plan));
         let consumer = self.config.global_consumer_properties(ids);
         let report = report.clone();
         let failed = move |error| {
-            let _ = report.send(ThreadEvent::Ended { thread: 0, error: Some(error) });
+            let _ = report.send(ThreadEvent::Ended {
+                thread: 0,
+                error: Some(error),
+            });
         };
-        let thread = global::start(parts, state, cluster, &consumer, ids.global_thread(), self.config.task_timeout_ms, failed)?;
+        let thread = global::start(
+            parts,
+            state,
+            cluster,
+            &consumer,
+            ids.global_thread(),
+            self.config.task_timeout_ms,
+            failed,
+        )?;
         lock(&self.running).global = Some(thread);
         Ok(globals)
     }
@@ -369,36 +416,73 @@ impl Inner {
                         tracing::warn!(thread, %error, "the member of a thread that is no more could not be forgotten");
                     }
                 }
-                Err(error) => tracing::warn!(thread, %error, "the member of a thread that is no more could not leave; its tasks wait for the session timeout"),
+                Err(error) => {
+                    tracing::warn!(thread, %error, "the member of a thread that is no more could not leave; its tasks wait for the session timeout")
+                }
             }
         }
     }
 
-    fn start_thread(self: &Arc<Self>, number: usize, directory: &Arc<StateDirectory>, ids: &ClientIds, globals: &Arc<GlobalStores>, report: Sender<ThreadEvent>) -> ProcessResult<ThreadHandle> {
-        let kafka = |what: &str, error: crate::kafka::errors::ClientError| Error::Kafka { what: what.to_owned(), code: error.name.clone(), message: error.to_string() };
-        let member_id = directory.member_id(number).map_err(|source| Error::State { task: "this process".to_owned(), source })?;
-        let consumer = BatchConsumer::new(&self.config.main_consumer_properties(ids, number)).map_err(|error| kafka("making a consumer", error))?;
+    fn start_thread(
+        self: &Arc<Self>,
+        number: usize,
+        directory: &Arc<StateDirectory>,
+        ids: &ClientIds,
+        globals: &Arc<GlobalStores>,
+        report: Sender<ThreadEvent>,
+    ) -> ProcessResult<ThreadHandle> {
+        let kafka = |what: &str, error: crate::kafka::errors::ClientError| Error::Kafka {
+            what: what.to_owned(),
+            code: error.name.clone(),
+            message: error.to_string(),
+        };
+        let member_id = directory.member_id(number).map_err(|source| Error::State {
+            task: "this process".to_owned(),
+            source,
+        })?;
+        let consumer = BatchConsumer::new(&self.config.main_consumer_properties(ids, number))
+            .map_err(|error| kafka("making a consumer", error))?;
         let mut target = GroupTarget::new(&self.config.bootstrap_servers, &self.config.application_id);
         target.client_id = ids.main_consumer(number);
-        let mut membership = MembershipConfig::new(target, member_id, &directory.identity().process_id, self.plan.group_topology());
+        let mut membership = MembershipConfig::new(
+            target,
+            member_id,
+            &directory.identity().process_id,
+            self.plan.group_topology(),
+        );
         membership.max_poll_interval_ms = self.config.max_poll_interval_ms();
         membership.rebalance_timeout_ms = i32::try_from(self.config.max_poll_interval_ms()).unwrap_or(i32::MAX);
         membership.heartbeat_max_ms = self.config.streams_heartbeat_max_ms;
-        membership.client_tags = self.config.client_tags().iter().map(|(k, v)| (k.clone(), v.clone())).collect();
-        let (events, commands) = StreamsMembership::start(membership).map_err(|error| Error::Membership { message: error.to_string() })?;
+        membership.client_tags = self
+            .config
+            .client_tags()
+            .iter()
+            .map(|(k, v)| (k.clone(), v.clone()))
+            .collect();
+        let (events, commands) = StreamsMembership::start(membership).map_err(|error| Error::Membership {
+            message: error.to_string(),
+        })?;
         let clients = Clients {
             group_id: self.config.application_id.clone(),
             consumer,
             producer: None,
             producer_config: self.config.producer_properties(ids, number),
             cluster: Cluster::new(admin(&self.config.admin_properties(ids))?),
-            restorer: Restorer::new(self.config.restore_consumer_properties(ids, number), ids.state_updater(number)),
+            restorer: Restorer::new(
+                self.config.restore_consumer_properties(ids, number),
+                ids.state_updater(number),
+            ),
             membership: commands,
             assignment: 0,
             producer_epoch: 0,
         };
         let shared = Arc::new(Shared::default());
-        let (inner, shared_in, directory, globals) = (Arc::clone(self), Arc::clone(&shared), Arc::clone(directory), Arc::clone(globals));
+        let (inner, shared_in, directory, globals) = (
+            Arc::clone(self),
+            Arc::clone(&shared),
+            Arc::clone(directory),
+            Arc::clone(globals),
+        );
         let poll_ms = self.config.poll_ms.max(1);
         let name = ids.stream_thread(number);
         let body = move || {
@@ -407,12 +491,34 @@ impl Inner {
             let core = StreamThreadCore::new(inner.parts(&directory, &globals), clock.now_ms());
             let plan = Arc::clone(&inner.plan);
             drop(inner);
-            let thread = StreamThread { number, core, clients, events, plan, shared: shared_in, report, clock, poll_ms, state: State::Created, alive_ms: 0, published_ms: 0, fetched: Vec::new() };
+            let thread = StreamThread {
+                number,
+                core,
+                clients,
+                events,
+                plan,
+                shared: shared_in,
+                report,
+                clock,
+                poll_ms,
+                state: State::Created,
+                alive_ms: 0,
+                published_ms: 0,
+                fetched: Vec::new(),
+            };
             thread.run();
         };
         let thread = std::thread::Builder::new().name(name.clone()).spawn(body);
-        let thread = thread.map_err(|error| Error::Bug { what: format!("no stream thread: {error}") })?;
-        Ok(ThreadHandle { name, shared, thread: Some(thread), state: State::Rebalancing, ended: false })
+        let thread = thread.map_err(|error| Error::Bug {
+            what: format!("no stream thread: {error}"),
+        })?;
+        Ok(ThreadHandle {
+            name,
+            shared,
+            thread: Some(thread),
+            state: State::Rebalancing,
+            ended: false,
+        })
     }
 
     /// Follows the threads: the instance runs when all of them do, and ends when they have ended.
@@ -420,7 +526,9 @@ impl Inner {
         while let Ok(event) = reports.recv() {
             match event {
                 ThreadEvent::State { thread, state } => self.thread_state(thread, state),
-                ThreadEvent::ShutdownApplication { detail } => self.fail(Error::Membership { message: format!("a member asked the whole application to stop: {detail}") }),
+                ThreadEvent::ShutdownApplication { detail } => self.fail(Error::Membership {
+                    message: format!("a member asked the whole application to stop: {detail}"),
+                }),
                 ThreadEvent::Ended { thread, error } => {
                     if let Some(error) = error {
                         self.fail(*error);
@@ -447,7 +555,10 @@ impl Inner {
             if let Some(thread) = number.checked_sub(1).and_then(|at| running.threads.get_mut(at)) {
                 thread.state = state;
             }
-            running.threads.iter().all(|thread| thread.ended || thread.state == State::Running)
+            running
+                .threads
+                .iter()
+                .all(|thread| thread.ended || thread.state == State::Running)
         };
         self.become_state(if all_run { State::Running } else { State::Rebalancing });
     }

@@ -70,7 +70,11 @@ pub(super) struct StreamThread {
 impl StreamThread {
     /// Runs until told to stop, or until it can't go on; closes what it can either way.
     pub(super) fn run(mut self) {
-        let span = tracing::info_span!("stream_thread", application_id = self.clients.group_id, thread = self.number);
+        let span = tracing::info_span!(
+            "stream_thread",
+            application_id = self.clients.group_id,
+            thread = self.number
+        );
         let _entered = span.enter();
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.work()));
         let error = match result {
@@ -108,7 +112,11 @@ impl StreamThread {
         let wait_ms = self.wait_ms();
         let mut fetched = std::mem::take(&mut self.fetched);
         let fetching = self.clients.consumer.fetch(ROUND_RECORDS, wait_ms, &mut fetched);
-        fetching.map_err(|error| Error::Kafka { what: "fetching".to_owned(), code: error.name.clone(), message: error.to_string() })?;
+        fetching.map_err(|error| Error::Kafka {
+            what: "fetching".to_owned(),
+            code: error.name.clone(),
+            message: error.to_string(),
+        })?;
         self.core.accept(&mut fetched)?;
         self.fetched = fetched;
         self.core.process(self.clock.now_ms(), ROUND_RECORDS)?;
@@ -129,7 +137,9 @@ impl StreamThread {
     fn effects(&mut self) -> ProcessResult {
         loop {
             let now_ms = self.clock.now_ms();
-            let Some(effect) = self.core.next_effect(now_ms)? else { return Ok(()) };
+            let Some(effect) = self.core.next_effect(now_ms)? else {
+                return Ok(());
+            };
             self.clients.perform(effect, &mut self.core, self.clock.now_ms())?;
             self.now_and_alive();
         }
@@ -144,7 +154,11 @@ impl StreamThread {
         let due_ms = self.core.next_deadline_ms(now_ms).unwrap_or(i64::MAX);
         let wait_ms = (due_ms - now_ms).clamp(0, self.poll_ms);
         // Something restores, or waits for the group: look again soon.
-        let soonest = if self.core.status_settled() { wait_ms } else { wait_ms.min(5) };
+        let soonest = if self.core.status_settled() {
+            wait_ms
+        } else {
+            wait_ms.min(5)
+        };
         u64::try_from(soonest).unwrap_or(0)
     }
 
@@ -158,21 +172,39 @@ impl StreamThread {
 
     fn apply(&mut self, event: MembershipEvent) -> ProcessResult {
         match event {
-            MembershipEvent::Assigned { assignment, member, active, ready, status, .. } => {
+            MembershipEvent::Assigned {
+                assignment,
+                member,
+                active,
+                ready,
+                status,
+                ..
+            } => {
                 for status in &status {
                     self.look_at(status)?;
                 }
                 self.clients.assignment = assignment;
-                tracing::info!(epoch = member.epoch, tasks = active.len(), ready, "the group assigned tasks");
+                tracing::info!(
+                    epoch = member.epoch,
+                    tasks = active.len(),
+                    ready,
+                    "the group assigned tasks"
+                );
                 if ready && !active.is_empty() {
                     self.refresh_topics()?;
                 }
-                let group = GroupIdentity { member_id: member.member_id, member_epoch: member.epoch };
+                let group = GroupIdentity {
+                    member_id: member.member_id,
+                    member_epoch: member.epoch,
+                };
                 self.core.on_assigned(group, if ready { active } else { Vec::new() });
                 self.tell(State::Rebalancing);
             }
             MembershipEvent::Epoch { member } => {
-                self.core.on_epoch(GroupIdentity { member_id: member.member_id, member_epoch: member.epoch });
+                self.core.on_epoch(GroupIdentity {
+                    member_id: member.member_id,
+                    member_epoch: member.epoch,
+                });
             }
             MembershipEvent::Lost { assignment, reason } => {
                 tracing::warn!(%reason, "every task is lost; uncommitted work is dropped");
@@ -185,8 +217,14 @@ impl StreamThread {
                     self.look_at(status)?;
                 }
             }
-            MembershipEvent::Refused { error } => tracing::warn!(%error, "the group refused something; it is tried again"),
-            MembershipEvent::Fatal { error } => return Err(Box::new(Error::Membership { message: error.to_string() })),
+            MembershipEvent::Refused { error } => {
+                tracing::warn!(%error, "the group refused something; it is tried again")
+            }
+            MembershipEvent::Fatal { error } => {
+                return Err(Box::new(Error::Membership {
+                    message: error.to_string(),
+                }));
+            }
             _ => {}
         }
         Ok(())
@@ -195,10 +233,14 @@ impl StreamThread {
     fn look_at(&self, status: &crate::membership::Status) -> ProcessResult {
         match status.code {
             StatusCode::ShutdownApplication => {
-                let _ = self.report.send(ThreadEvent::ShutdownApplication { detail: status.detail.clone() });
+                let _ = self.report.send(ThreadEvent::ShutdownApplication {
+                    detail: status.detail.clone(),
+                });
                 Ok(())
             }
-            StatusCode::IncorrectlyPartitionedTopics => Err(Box::new(Error::Topics { message: status.detail.clone() })),
+            StatusCode::IncorrectlyPartitionedTopics => Err(Box::new(Error::Topics {
+                message: status.detail.clone(),
+            })),
             _ => {
                 tracing::info!(status = ?status.code, detail = status.detail, "group status");
                 Ok(())
@@ -208,7 +250,11 @@ impl StreamThread {
 
     fn refresh_topics(&mut self) -> ProcessResult {
         let topics = self.clients.cluster.topics(&self.plan);
-        let topics = topics.map_err(|error| Error::Kafka { what: "describing topics".to_owned(), code: error.name.clone(), message: error.to_string() })?;
+        let topics = topics.map_err(|error| Error::Kafka {
+            what: "describing topics".to_owned(),
+            code: error.name.clone(),
+            message: error.to_string(),
+        })?;
         self.core.set_topics(Arc::new(topics));
         Ok(())
     }
@@ -216,7 +262,10 @@ impl StreamThread {
     fn tell(&mut self, state: State) {
         if self.state != state {
             self.state = state;
-            let _ = self.report.send(ThreadEvent::State { thread: self.number, state });
+            let _ = self.report.send(ThreadEvent::State {
+                thread: self.number,
+                state,
+            });
         }
     }
 
@@ -241,7 +290,11 @@ impl StreamThread {
         while self.core.has_uncommitted() || !self.core.status_settled() || !self.core.is_idle() {
             self.effects()?;
             if self.clock.now_ms() > deadline_ms {
-                return Err(Box::new(Error::Timeout { what: "the last commit".to_owned(), waited_ms: STOP_MS, setting: "transaction.timeout.ms" }));
+                return Err(Box::new(Error::Timeout {
+                    what: "the last commit".to_owned(),
+                    waited_ms: STOP_MS,
+                    setting: "transaction.timeout.ms",
+                }));
             }
         }
         *self.shared.status.lock().unwrap_or_else(PoisonError::into_inner) = Some(self.core.status());
@@ -261,5 +314,11 @@ impl StreamThread {
 
 /// Makes an admin client, with an error that names what it was for.
 pub(super) fn admin(config: &[(String, String)]) -> ProcessResult<AdminClient> {
-    AdminClient::new(config).map_err(|error| Box::new(Error::Kafka { what: "making an admin client".to_owned(), code: error.name.clone(), message: error.to_string() }))
+    AdminClient::new(config).map_err(|error| {
+        Box::new(Error::Kafka {
+            what: "making an admin client".to_owned(),
+            code: error.name.clone(),
+            message: error.to_string(),
+        })
+    })
 }

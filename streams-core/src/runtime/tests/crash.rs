@@ -23,7 +23,10 @@ fn undisturbed(topology: &Topology, cache_bytes: usize) -> World {
 fn killed_at(topology: &Topology, cache_bytes: usize, cut: usize) -> World {
     let mut world = world(topology, cache_bytes);
     world.start();
-    assert!(world.run(|effects, _| effects == cut).unwrap(), "effect {cut} was not reached");
+    assert!(
+        world.run(|effects, _| effects == cut).unwrap(),
+        "effect {cut} was not reached"
+    );
     world.kill();
     world.start();
     world.run_to_end();
@@ -35,9 +38,17 @@ fn a_copy_killed_after_any_effect_neither_loses_nor_repeats() {
     let topology = copy();
     let expected = undisturbed(&topology, 0);
     assert_eq!(expected.all("out").len(), 40);
-    assert!(expected.effects > 40, "the run is too short to prove anything: {} effects", expected.effects);
+    assert!(
+        expected.effects > 40,
+        "the run is too short to prove anything: {} effects",
+        expected.effects
+    );
     for cut in 0..expected.effects {
-        assert_eq!(killed_at(&topology, 0, cut).all("out"), expected.all("out"), "killed before effect {cut}");
+        assert_eq!(
+            killed_at(&topology, 0, cut).all("out"),
+            expected.all("out"),
+            "killed before effect {cut}"
+        );
     }
 }
 
@@ -52,8 +63,16 @@ fn counts_killed_after_any_effect_are_exact_with_any_cache() {
         }
         for cut in 0..expected.effects {
             let world = killed_at(&topology, cache_bytes, cut);
-            assert_eq!(world.latest("out"), expected.latest("out"), "cache {cache_bytes}, killed before effect {cut}");
-            assert_eq!(world.latest("app-counts-changelog"), expected.latest("app-counts-changelog"), "cache {cache_bytes}, cut {cut}");
+            assert_eq!(
+                world.latest("out"),
+                expected.latest("out"),
+                "cache {cache_bytes}, killed before effect {cut}"
+            );
+            assert_eq!(
+                world.latest("app-counts-changelog"),
+                expected.latest("app-counts-changelog"),
+                "cache {cache_bytes}, cut {cut}"
+            );
         }
     }
 }
@@ -64,7 +83,11 @@ fn uncached_counts_repeat_no_intermediate_result_either() {
     let expected = undisturbed(&topology, 0);
     assert_eq!(expected.all("out").len(), 40);
     for cut in 0..expected.effects {
-        assert_eq!(killed_at(&topology, 0, cut).all("out"), expected.all("out"), "killed before effect {cut}");
+        assert_eq!(
+            killed_at(&topology, 0, cut).all("out"),
+            expected.all("out"),
+            "killed before effect {cut}"
+        );
     }
 }
 

@@ -16,14 +16,24 @@ fn world(counts: bool) -> World {
 }
 
 fn failure(class: FailureClass) -> Outcome {
-    Outcome::Failed(CallFailure { class, code: "TEST".to_owned(), message: "told to fail".to_owned() })
+    Outcome::Failed(CallFailure {
+        class,
+        code: "TEST".to_owned(),
+        message: "told to fail".to_owned(),
+    })
 }
 
 /// Runs to the first effect that `is` wants and answers it with a failure instead of carrying it out.
 fn fail_at(world: &mut World, class: FailureClass, is: impl Fn(&Effect) -> bool) {
     assert!(world.run(|_, effect| is(effect)).unwrap());
     let now_ms = world.now_ms;
-    world.process.as_mut().unwrap().core.on_outcome(failure(class), now_ms).unwrap();
+    world
+        .process
+        .as_mut()
+        .unwrap()
+        .core
+        .on_outcome(failure(class), now_ms)
+        .unwrap();
 }
 
 fn totals(world: &World) -> crate::runtime::CoreTotals {
@@ -45,7 +55,10 @@ fn an_abortable_failure_of_any_step_rewinds_and_loses_nothing() {
             world.run_to_end();
             match counts {
                 false => assert_eq!(world.all("out").len(), 30, "step {at}"),
-                true => assert!(world.latest("out").values().all(|v| v.as_deref() == Some(b"10")), "step {at}"),
+                true => assert!(
+                    world.latest("out").values().all(|v| v.as_deref() == Some(b"10")),
+                    "step {at}"
+                ),
             }
             assert_eq!(totals(&world).aborts, 1, "step {at}");
         }
@@ -56,7 +69,11 @@ fn an_abortable_failure_of_any_step_rewinds_and_loses_nothing() {
 fn rule_1_7_an_unknown_commit_outcome_needs_no_decision() {
     for committed in [false, true] {
         let mut world = world(true);
-        assert!(world.run(|_, effect| matches!(effect, Effect::CommitTransaction { .. })).unwrap());
+        assert!(
+            world
+                .run(|_, effect| matches!(effect, Effect::CommitTransaction { .. }))
+                .unwrap()
+        );
         let now_ms = world.now_ms;
         let process = world.process.as_mut().unwrap();
         if committed {
@@ -65,7 +82,13 @@ fn rule_1_7_an_unknown_commit_outcome_needs_no_decision() {
         }
         process.core.on_outcome(failure(FailureClass::Fatal), now_ms).unwrap();
         world.run_to_end();
-        assert!(world.latest("out").values().all(|value| value.as_deref() == Some(b"10")), "committed: {committed}");
+        assert!(
+            world
+                .latest("out")
+                .values()
+                .all(|value| value.as_deref() == Some(b"10")),
+            "committed: {committed}"
+        );
         assert_eq!(totals(&world).producers, 1);
     }
 }
@@ -73,7 +96,9 @@ fn rule_1_7_an_unknown_commit_outcome_needs_no_decision() {
 #[test]
 fn a_retriable_failure_is_the_same_call_again() {
     let mut world = world(false);
-    fail_at(&mut world, FailureClass::Retriable, |effect| matches!(effect, Effect::CommitTransaction { .. }));
+    fail_at(&mut world, FailureClass::Retriable, |effect| {
+        matches!(effect, Effect::CommitTransaction { .. })
+    });
     let next = world.process.as_mut().unwrap().core.next_effect(world.now_ms).unwrap();
     assert!(matches!(next, Some(Effect::CommitTransaction { .. })), "{next:?}");
 }
@@ -81,10 +106,20 @@ fn a_retriable_failure_is_the_same_call_again() {
 #[test]
 fn a_retriable_failure_past_the_transaction_timeout_makes_a_new_producer() {
     let mut world = world(false);
-    assert!(world.run(|_, effect| matches!(effect, Effect::CommitTransaction { .. })).unwrap());
+    assert!(
+        world
+            .run(|_, effect| matches!(effect, Effect::CommitTransaction { .. }))
+            .unwrap()
+    );
     world.now_ms += 20_000;
     let now_ms = world.now_ms;
-    world.process.as_mut().unwrap().core.on_outcome(failure(FailureClass::Retriable), now_ms).unwrap();
+    world
+        .process
+        .as_mut()
+        .unwrap()
+        .core
+        .on_outcome(failure(FailureClass::Retriable), now_ms)
+        .unwrap();
     world.run_to_end();
     assert_eq!(world.all("out").len(), 30);
     assert_eq!(totals(&world).producers, 1);
@@ -93,10 +128,22 @@ fn a_retriable_failure_past_the_transaction_timeout_makes_a_new_producer() {
 #[test]
 fn rule_1_13_fenced_twice_in_time_means_another_process_has_our_identity() {
     let mut world = world(false);
-    fail_at(&mut world, FailureClass::Fenced, |effect| matches!(effect, Effect::CommitTransaction { .. }));
-    assert!(world.run(|_, effect| matches!(effect, Effect::CommitTransaction { .. })).unwrap());
+    fail_at(&mut world, FailureClass::Fenced, |effect| {
+        matches!(effect, Effect::CommitTransaction { .. })
+    });
+    assert!(
+        world
+            .run(|_, effect| matches!(effect, Effect::CommitTransaction { .. }))
+            .unwrap()
+    );
     let now_ms = world.now_ms;
-    let error = world.process.as_mut().unwrap().core.on_outcome(failure(FailureClass::Fenced), now_ms).unwrap_err();
+    let error = world
+        .process
+        .as_mut()
+        .unwrap()
+        .core
+        .on_outcome(failure(FailureClass::Fenced), now_ms)
+        .unwrap_err();
     assert!(matches!(*error, Error::TaskMigrated { .. }), "{error}");
     assert!(error.to_string().contains("process.id"), "{error}");
 }
@@ -104,7 +151,9 @@ fn rule_1_13_fenced_twice_in_time_means_another_process_has_our_identity() {
 #[test]
 fn a_stale_member_asks_for_a_heartbeat_at_once_and_its_work_is_not_committed() {
     let mut world = world(false);
-    fail_at(&mut world, FailureClass::StaleMember, |effect| matches!(effect, Effect::SendOffsets { .. }));
+    fail_at(&mut world, FailureClass::StaleMember, |effect| {
+        matches!(effect, Effect::SendOffsets { .. })
+    });
     assert!(world.run(|_, effect| matches!(effect, Effect::HeartbeatNow)).unwrap());
     assert!(world.all("out").is_empty());
 }
@@ -112,21 +161,30 @@ fn a_stale_member_asks_for_a_heartbeat_at_once_and_its_work_is_not_committed() {
 #[test]
 fn rule_1_1_a_commit_uses_the_identity_of_the_last_event_applied() {
     let mut world = world(false);
-    world.process.as_mut().unwrap().core.on_epoch(GroupIdentity { member_id: "m".to_owned(), member_epoch: 9 });
+    world.process.as_mut().unwrap().core.on_epoch(GroupIdentity {
+        member_id: "m".to_owned(),
+        member_epoch: 9,
+    });
     let mut seen = None;
-    world.run(|_, effect| {
-        if let Effect::SendOffsets { group, .. } = effect {
-            seen = Some(group.member_epoch);
-        }
-        false
-    }).unwrap();
+    world
+        .run(|_, effect| {
+            if let Effect::SendOffsets { group, .. } = effect {
+                seen = Some(group.member_epoch);
+            }
+            false
+        })
+        .unwrap();
     assert_eq!(seen, Some(9));
 }
 
 #[test]
 fn rule_1_4_nothing_of_a_lost_incarnation_is_ever_sent() {
     let mut world = world(true);
-    assert!(world.run(|_, effect| matches!(effect, Effect::SendOffsets { .. })).unwrap());
+    assert!(
+        world
+            .run(|_, effect| matches!(effect, Effect::SendOffsets { .. }))
+            .unwrap()
+    );
     let now_ms = world.now_ms;
     let process = world.process.as_mut().unwrap();
     process.core.on_outcome(Outcome::Done, now_ms).unwrap();
@@ -141,25 +199,30 @@ fn rule_1_5_a_revoked_task_is_committed_and_applied_before_the_rest_is_acknowled
     let mut world = world(true);
     assert!(world.run(|_, effect| matches!(effect, Effect::Send { .. })).unwrap());
     let now_ms = world.now_ms;
-    let group = GroupIdentity { member_id: "m".to_owned(), member_epoch: 2 };
+    let group = GroupIdentity {
+        member_id: "m".to_owned(),
+        member_epoch: 2,
+    };
     let process = world.process.as_mut().unwrap();
     let core = &mut process.core;
     core.on_outcome(Outcome::Done, now_ms).unwrap();
     core.on_assigned(group, [crate::TaskId::new(0, 0)]);
     let mut order = Vec::new();
-    world.run(|_, effect| {
-        order.push(match effect {
-            Effect::CommitTransaction { .. } => "commit",
-            Effect::Apply { .. } => "apply",
-            Effect::Unassign { .. } => "unassign",
-            Effect::Acknowledge { tasks } => {
-                assert_eq!(tasks.len(), 1);
-                "acknowledge"
-            }
-            _ => return false,
-        });
-        false
-    }).unwrap();
+    world
+        .run(|_, effect| {
+            order.push(match effect {
+                Effect::CommitTransaction { .. } => "commit",
+                Effect::Apply { .. } => "apply",
+                Effect::Unassign { .. } => "unassign",
+                Effect::Acknowledge { tasks } => {
+                    assert_eq!(tasks.len(), 1);
+                    "acknowledge"
+                }
+                _ => return false,
+            });
+            false
+        })
+        .unwrap();
     assert_eq!(order[..4], ["commit", "apply", "unassign", "acknowledge"]);
 }
 
@@ -181,7 +244,10 @@ fn a_failing_record_stops_the_thread_and_commits_nothing_of_its_epoch() {
 fn rule_3_1_a_resumed_failure_leaves_a_dirty_aggregate_as_it_was() {
     for cache_bytes in [0, 1 << 20] {
         let mut world = World::new(counting(), cache_bytes);
-        world.handlers = Arc::new(ErrorHandlers { processing: Arc::new(LogAndContinue), ..ErrorHandlers::default() });
+        world.handlers = Arc::new(ErrorHandlers {
+            processing: Arc::new(LogAndContinue),
+            ..ErrorHandlers::default()
+        });
         world.feed([("a", 1), ("a", 2)]);
         let log = world.broker.log_mut(&crate::TopicPartition::new("in", 1)).unwrap();
         let good = log.read_committed(0, 1).0.remove(0);
@@ -191,6 +257,10 @@ fn rule_3_1_a_resumed_failure_leaves_a_dirty_aggregate_as_it_was() {
         log.append(good, None);
         world.start();
         world.run_to_end();
-        assert_eq!(world.latest("out")[&b"a"[..]].as_deref(), Some(&b"3"[..]), "cache {cache_bytes}");
+        assert_eq!(
+            world.latest("out")[&b"a"[..]].as_deref(),
+            Some(&b"3"[..]),
+            "cache {cache_bytes}"
+        );
     }
 }

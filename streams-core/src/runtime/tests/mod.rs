@@ -41,16 +41,39 @@ impl World {
             broker.create_topic(topic, 2);
         }
         broker.create_topic("app-counts-changelog", 2);
-        let settings = RuntimeSettings { cache_bytes, send_bytes: 5, commit_interval_ms: 15, ..RuntimeSettings::default() };
-        World { broker, topology, settings, handlers: Arc::default(), now_ms: 1_000, process: None, effects: 0, trace: Vec::new() }
+        let settings = RuntimeSettings {
+            cache_bytes,
+            send_bytes: 5,
+            commit_interval_ms: 15,
+            ..RuntimeSettings::default()
+        };
+        World {
+            broker,
+            topology,
+            settings,
+            handlers: Arc::default(),
+            now_ms: 1_000,
+            process: None,
+            effects: 0,
+            trace: Vec::new(),
+        }
     }
 
     pub(super) fn feed(&mut self, records: impl IntoIterator<Item = (&'static str, i64)>) {
         for (at, (key, time)) in records.into_iter().enumerate() {
             let partition = i32::from(key.as_bytes()[0]) % 2;
             let value = Some(format!("{at}").into_bytes());
-            let record = LogRecord { offset: 0, timestamp_ms: time, key: Some(key.as_bytes().to_vec()), value, headers: Headers::default() };
-            self.broker.log_mut(&TopicPartition::new("in", partition)).unwrap().append(record, None);
+            let record = LogRecord {
+                offset: 0,
+                timestamp_ms: time,
+                key: Some(key.as_bytes().to_vec()),
+                value,
+                headers: Headers::default(),
+            };
+            self.broker
+                .log_mut(&TopicPartition::new("in", partition))
+                .unwrap()
+                .append(record, None);
         }
     }
 
@@ -70,9 +93,15 @@ impl World {
             opener: Box::new(|task: TaskId, specs: Vec<StoreSpec>| TaskState::in_memory(&task.to_string(), specs)),
         };
         let mut core = StreamThreadCore::new(parts, self.now_ms);
-        let group = GroupIdentity { member_id: "m".to_owned(), member_epoch: 1 };
+        let group = GroupIdentity {
+            member_id: "m".to_owned(),
+            member_epoch: 1,
+        };
         core.on_assigned(group, [TaskId::new(0, 0), TaskId::new(0, 1)]);
-        self.process = Some(Process { core, shell: MemoryShell::new("app-p-1") });
+        self.process = Some(Process {
+            core,
+            shell: MemoryShell::new("app-p-1"),
+        });
     }
 
     /// The process is gone at once: nothing of it is left but what the broker has.
@@ -91,7 +120,9 @@ impl World {
                 }
                 self.effects += 1;
                 self.trace.push(format!("{effect:?}"));
-                process.shell.perform(effect, &mut process.core, &mut self.broker, self.now_ms)?;
+                process
+                    .shell
+                    .perform(effect, &mut process.core, &mut self.broker, self.now_ms)?;
             }
             let mut fetched = process.shell.fetch(&self.broker, 3);
             let got = !fetched.is_empty();
@@ -111,12 +142,18 @@ impl World {
 
     /// The last committed value of each key of a topic.
     pub(super) fn latest(&self, topic: &str) -> std::collections::BTreeMap<Vec<u8>, Option<Vec<u8>>> {
-        self.broker.read_committed(topic).into_iter().map(|(_, record)| (record.key.unwrap(), record.value)).collect()
+        self.broker
+            .read_committed(topic)
+            .into_iter()
+            .map(|(_, record)| (record.key.unwrap(), record.value))
+            .collect()
     }
 
     /// All committed records of a topic, without offsets.
     pub(super) fn all(&self, topic: &str) -> Vec<(i32, i64, Option<Vec<u8>>, Option<Vec<u8>>)> {
         let records = self.broker.read_committed(topic).into_iter();
-        records.map(|(partition, r)| (partition, r.timestamp_ms, r.key, r.value)).collect()
+        records
+            .map(|(partition, r)| (partition, r.timestamp_ms, r.key, r.value))
+            .collect()
     }
 }

@@ -8,8 +8,13 @@ use streams_state::StoreSpec;
 use crate::error::ProcessResult;
 use crate::processor::{AnyNode, Children, Downstream, NodeBuilder, RawRecord, SourceNode, TaskContext};
 use crate::serde::{DefaultSerde, SharedSerde};
-use crate::stores::{FlushListener, KeyValueLayout, KeyValueStore, ManagedStore, StoreBuilder, StoreFactory, StoreOptions, TypedStore, Update, ValueAndTimestamp};
-use crate::topology::{AutoOffsetReset, ChangelogDefinition, SinkTopic, SourceTopic, StoreDefinition, Topology, TopologyError};
+use crate::stores::{
+    FlushListener, KeyValueLayout, KeyValueStore, ManagedStore, StoreBuilder, StoreFactory, StoreOptions, TypedStore,
+    Update, ValueAndTimestamp,
+};
+use crate::topology::{
+    AutoOffsetReset, ChangelogDefinition, SinkTopic, SourceTopic, StoreDefinition, Topology, TopologyError,
+};
 use crate::{Change, Record};
 
 type Bytes = Vec<u8>;
@@ -33,7 +38,14 @@ struct Sink;
 impl Downstream<Bytes, Bytes> for Sink {
     fn process(&self, cx: &mut TaskContext, record: Record<'_, Bytes, Bytes>) -> ProcessResult {
         let partition = cx.task().partition;
-        cx.emit_to("out", partition, record.timestamp_ms, Some(record.key), Some(record.value), [])
+        cx.emit_to(
+            "out",
+            partition,
+            record.timestamp_ms,
+            Some(record.key),
+            Some(record.value),
+            [],
+        )
     }
 }
 
@@ -44,7 +56,11 @@ struct Count {
 
 struct Forward(Rc<Children<Bytes, Bytes>>);
 
-fn emit(children: &Children<Bytes, Bytes>, cx: &mut TaskContext, record: Record<'_, Bytes, Change<i64>>) -> ProcessResult {
+fn emit(
+    children: &Children<Bytes, Bytes>,
+    cx: &mut TaskContext,
+    record: Record<'_, Bytes, Change<i64>>,
+) -> ProcessResult {
     let text = record.value.new.unwrap_or_default().to_string().into_bytes();
     children.forward(cx, record.with_value(&text))
 }
@@ -65,7 +81,12 @@ impl Downstream<Bytes, Bytes> for Count {
                 assert!(!text.contains("boom"), "told to fail");
                 1
             })?;
-            Ok(added.map(|added| Some(ValueAndTimestamp { value: before + added, timestamp_ms })))
+            Ok(added.map(|added| {
+                Some(ValueAndTimestamp {
+                    value: before + added,
+                    timestamp_ms,
+                })
+            }))
         })?;
         if let Update::Changed(change, _) = update {
             emit(&self.children, cx, record.with_value(&change))?;
@@ -79,7 +100,15 @@ struct CountStore;
 impl StoreFactory for CountStore {
     fn build(&self, builder: StoreBuilder) -> Rc<dyn ManagedStore> {
         let key: SharedSerde<Bytes> = Bytes::shared();
-        Rc::new(TypedStore::new(builder, KeyValueLayout::new(key), i64::shared(), StoreOptions { caching: true, timestamped: true }))
+        Rc::new(TypedStore::new(
+            builder,
+            KeyValueLayout::new(key),
+            i64::shared(),
+            StoreOptions {
+                caching: true,
+                timestamped: true,
+            },
+        ))
     }
 }
 
@@ -100,13 +129,23 @@ fn count(builder: &mut NodeBuilder<'_>) -> Result<AnyNode, TopologyError> {
 
 fn base() -> Topology {
     let mut topology = Topology::new();
-    topology.add_source("source", vec![SourceTopic::external("in")], AutoOffsetReset::Configured, Arc::new(source));
+    topology.add_source(
+        "source",
+        vec![SourceTopic::external("in")],
+        AutoOffsetReset::Configured,
+        Arc::new(source),
+    );
     topology
 }
 
 pub(super) fn copy() -> Topology {
     let mut topology = base();
-    topology.add_sink("sink", &["source"], SinkTopic::Static(SourceTopic::external("out")), Arc::new(sink));
+    topology.add_sink(
+        "sink",
+        &["source"],
+        SinkTopic::Static(SourceTopic::external("out")),
+        Arc::new(sink),
+    );
     topology
 }
 
@@ -120,6 +159,11 @@ pub(super) fn counting() -> Topology {
         global: false,
     });
     topology.connect_store("count", "counts");
-    topology.add_sink("sink", &["count"], SinkTopic::Static(SourceTopic::external("out")), Arc::new(sink));
+    topology.add_sink(
+        "sink",
+        &["count"],
+        SinkTopic::Static(SourceTopic::external("out")),
+        Arc::new(sink),
+    );
     topology
 }

@@ -1,0 +1,300 @@
+//! A case's list of DSL calls, called.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::Value;
+use streams_dsl::{
+    Consumed, DefaultSerde, GlobalKTable, KGroupedStream, KStream, KTable, Materialized, StreamsBuilder,
+    TimeWindowedKStream, TimeWindows, Timestamps, Windowed,
+};
+
+use super::functions::{Text, aggregator, eval, joiner, reducer, test};
+use super::process::CaseProcessor;
+use super::{Step, broken, missing};
+
+/// What a call gives.
+#[derive(Clone)]
+enum Handle {
+    Stream(KStream<Text, Text>),
+    WindowedStream(KStream<Windowed<Text>, Text>),
+    Table(KTable<Text, String>),
+    Counts(KTable<Text, i64>),
+    WindowedCounts(KTable<Windowed<Text>, i64>),
+    WindowedTable(KTable<Windowed<Text>, Text>),
+    Global(GlobalKTable<Text, String>),
+    Grouped(KGroupedStream<Text, Text>),
+    Windowed(std::rc::Rc<TimeWindowedKStream<Text, Text>>),
+    Nothing,
+}
+
+pub(crate) fn field<'a>(call: &'a Value, name: &str) -> Option<&'a str> {
+    call.get(name).and_then(Value::as_str)
+}
+
+pub(crate) fn required<'a>(call: &'a Value, name: &str) -> Step<&'a str> {
+    field(call, name).map_or_else(|| broken(format!("{call} lacks `{name}`")), Ok)
+}
+
+fn millis(value: &Value, name: &str) -> Duration {
+    let millis = value.get(name).and_then(Value::as_i64).unwrap_or(0);
+    Duration::from_millis(u64::try_from(millis).unwrap_or(0))
+}
+
+/// Calls the DSL as the case says.
+pub(crate) fn build(calls: &[Value], builder: &StreamsBuilder) -> Step<()> {
+    let mut named: BTreeMap<String, Handle> = BTreeMap::new();
+    for call in calls {
+        let input = |name: &str| match field(call, name).map(|of| (of, named.get(of))) {
+            None => Ok(Handle::Nothing),
+            Some((_, Some(handle))) => Ok(handle.clone()),
+            Some((of, None)) => broken(format!("nothing is named {of}")),
+        };
+        let made = one_call(call, builder, input("of")?, input("with")?)?;
+        if let Some(name) = field(call, "let") {
+            named.insert(name.to_owned(), made);
+        }
+    }
+    Ok(())
+}
+
+fn one_call(call: &Value, builder: &StreamsBuilder, of: Handle, with: Handle) -> Step<Handle> {
+    let operation = required(call, "op")?;
+    match (operation, of) {
+        ("stream", _) => stream(call, builder),
+        ("table", _) => {
+            let topic = required(call, "topic")?;
+            Ok(Handle::Table(match field(call, "store") {
+                Some(_) => builder.table_with(topic, Consumed::default(), materialized(call)?),
+                None => builder.table(topic),
+            }))
+        }
+        ("globalTable", _) => {
+            let materialized = materialized(call)?;
+            Ok(Handle::Global(builder.global_table_with(
+                required(call, "topic")?,
+                Consumed::default(),
+                materialized,
+            )))
+        }
+        (_, Handle::Stream(stream)) => stream_call(operation, call, &stream, with),
+        ("unwindow", Handle::WindowedStream(stream)) => Ok(Handle::Stream(stream.map(|key, value| {
+            let inner = super::functions::shown(key.key.as_deref());
+            (
+                Some(format!("{inner}@{}/{}", key.window.start_ms, key.window.end_ms)),
+                value.clone(),
+            )
+        }))),
+        (_, Handle::Table(table)) => table_call(operation, call, &table),
+        ("toStream", Handle::Counts(table)) => {
+            Ok(Handle::Stream(table.to_stream().map_values(|_, count| text_of(count))))
+        }
+        ("toStream", Handle::WindowedCounts(table)) => Ok(Handle::WindowedStream(
+            table.to_stream().map_values(|_, count| text_of(count)),
+        )),
+        ("toStream", Handle::WindowedTable(table)) => Ok(Handle::WindowedStream(
+            table.to_stream().map_values(|_, value| value.clone().flatten()),
+        )),
+        (_, Handle::Grouped(grouped)) => grouped_call(operation, call, &grouped),
+        (_, Handle::Windowed(windowed)) => windowed_call(operation, call, &windowed),
+        _ => missing(operation),
+    }
+}
+
+fn text_of(count: &Option<i64>) -> Text {
+    count.map(|count| count.to_string())
+}
+
+fn stream(call: &Value, builder: &StreamsBuilder) -> Step<Handle> {
+    let mut consumed = Consumed::<Text, Text>::default();
+    consumed = match field(call, "extractor") {
+        None => consumed,
+        Some("value") => {
+            consumed.timestamps_by(|_, value, _| value.as_ref().and_then(|value| value.parse().ok()).unwrap_or(-1))
+        }
+        Some("log-and-skip") => consumed.timestamps(Timestamps::SkipInvalid),
+        Some("partition-time") => consumed.timestamps(Timestamps::PartitionTimeOnInvalid),
+        Some(other) => return broken(format!("unknown extractor {other}")),
+    };
+    let topics: Vec<&str> = match call.get("topics").and_then(Value::as_array) {
+        Some(topics) => topics.iter().filter_map(Value::as_str).collect(),
+        None => vec![required(call, "topic")?],
+    };
+    Ok(Handle::Stream(builder.stream_of(topics, consumed)))
+}
+
+fn materialized<V: DefaultSerde>(call: &Value) -> Step<Materialized<Text, V>> {
+    let mut materialized = field(call, "store").map_or_else(Materialized::unnamed, Materialized::named);
+    materialized = match field(call, "type").unwrap_or("rocks") {
+        "rocks" => materialized,
+        "mem" => materialized.in_memory(),
+        "versioned" => return missing("versioned tables"),
+        other => return broken(format!("unknown store type {other}")),
+    };
+    if call.get("retention_ms").is_some() {
+        materialized = materialized.retention(millis(call, "retention_ms"));
+    }
+    if let Some(caching) = call.get("caching").and_then(Value::as_bool) {
+        materialized = materialized.caching(caching);
+    }
+    Ok(materialized)
+}
+
+fn stream_call(operation: &str, call: &Value, stream: &KStream<Text, Text>, with: Handle) -> Step<Handle> {
+    Ok(match operation {
+        "filter" => {
+            let keep = test(required(call, "fn")?)?;
+            Handle::Stream(stream.filter(move |key, value| keep(key.as_deref(), value.as_deref())))
+        }
+        "mapValues" => {
+            let map = eval(required(call, "fn")?)?;
+            Handle::Stream(stream.map_values(move |key, value| map(key.as_deref(), value.as_deref())))
+        }
+        "selectKey" => {
+            let select = eval(required(call, "fn")?)?;
+            Handle::Stream(stream.select_key(move |key, value| select(key.as_deref(), value.as_deref())))
+        }
+        "groupBy" => {
+            let select = eval(required(call, "fn")?)?;
+            Handle::Grouped(stream.group_by(move |key, value| select(key.as_deref(), value.as_deref())))
+        }
+        "groupByKey" => Handle::Grouped(stream.group_by_key()),
+        "repartition" => Handle::Stream(stream.repartition()),
+        "process" => {
+            let function = required(call, "fn")?.to_owned();
+            Handle::Stream(stream.process(move || CaseProcessor(function.clone())))
+        }
+        "toTable" => Handle::Table(stream.to_table(materialized(call)?)),
+        // Java prints a key that is no window as it is.
+        "unwindow" => Handle::Stream(stream.map(|key, value| (key.clone(), value.clone()))),
+        "to" => {
+            stream.to(required(call, "topic")?);
+            Handle::Nothing
+        }
+        "merge" => match with {
+            Handle::Stream(other) => Handle::Stream(stream.merge(&other)),
+            _ => return missing("merge with something else than a stream"),
+        },
+        "join" | "leftJoin" | "outerJoin" => return join(operation, call, stream, with),
+        other => return missing(other),
+    })
+}
+
+fn join(operation: &str, call: &Value, stream: &KStream<Text, Text>, with: Handle) -> Step<Handle> {
+    if call.get("grace_ms").is_some() {
+        return missing("stream-table join with a grace period");
+    }
+    let join = joiner(field(call, "joiner").unwrap_or("pair"))?;
+    Ok(Handle::Stream(match (operation, with) {
+        ("join", Handle::Table(table)) => {
+            stream.join_table(&table, move |_, left, right| join(left.as_deref(), Some(right)))
+        }
+        ("leftJoin", Handle::Table(table)) => stream.left_join_table(&table, move |_, left, right| {
+            join(left.as_deref(), right.map(String::as_str))
+        }),
+        ("join", Handle::Global(table)) => {
+            let select = eval(required(call, "fn")?)?;
+            let select = move |key: &Text, value: &Text| select(key.as_deref(), value.as_deref());
+            stream.join_global(&table, select, move |_, left, right| join(left.as_deref(), Some(right)))
+        }
+        ("leftJoin", Handle::Global(table)) => {
+            let select = eval(required(call, "fn")?)?;
+            let select = move |key: &Text, value: &Text| select(key.as_deref(), value.as_deref());
+            stream.left_join_global(&table, select, move |_, left, right| {
+                join(left.as_deref(), right.map(String::as_str))
+            })
+        }
+        (_, Handle::Stream(_)) => return missing(format!("stream-stream {operation}")),
+        _ => return missing(operation),
+    }))
+}
+
+fn table_call(operation: &str, call: &Value, table: &KTable<Text, String>) -> Step<Handle> {
+    Ok(match operation {
+        "toStream" => Handle::Stream(table.to_stream()),
+        "filter" => {
+            let keep = test(required(call, "fn")?)?;
+            let keep = move |key: &Text, value: &String| keep(key.as_deref(), Some(value));
+            Handle::Table(match field(call, "store") {
+                Some(_) => table.filter_with(keep, materialized::<String>(call)?),
+                None => table.filter(keep),
+            })
+        }
+        "mapValues" => {
+            let map = eval(required(call, "fn")?)?;
+            let map = move |key: &Text, value: &String| map(key.as_deref(), Some(value));
+            match field(call, "store") {
+                Some(_) => {
+                    let mapped = table.map_values_with(map, materialized::<Text>(call)?);
+                    Handle::Table(mapped.filter_map_values(|_, value| value.clone()))
+                }
+                None => Handle::Table(table.filter_map_values(map)),
+            }
+        }
+        "join" | "leftJoin" | "outerJoin" if call.get("fk").is_some() => {
+            return missing(format!("foreign-key {operation}"));
+        }
+        "join" | "leftJoin" | "outerJoin" => return missing(format!("table-table {operation}")),
+        "groupBy" => return missing("groupBy of a table"),
+        other => return missing(other),
+    })
+}
+
+fn grouped_call(operation: &str, call: &Value, grouped: &KGroupedStream<Text, Text>) -> Step<Handle> {
+    Ok(match operation {
+        "count" => Handle::Counts(grouped.count(materialized::<i64>(call)?)),
+        "reduce" => {
+            let reduce = reducer(required(call, "fn")?)?;
+            let reduced = grouped.reduce(
+                move |_, new, old| reduce(old.as_deref(), new.as_deref()),
+                materialized::<Text>(call)?,
+            );
+            Handle::Table(reduced.filter_map_values(|_, value| value.clone()))
+        }
+        "aggregate" => {
+            let (init, add) = (
+                field(call, "init").map(str::to_owned),
+                aggregator(required(call, "fn")?)?,
+            );
+            let add = move |_: &Text, value: &Text, old: Text| add(value.as_deref(), old.as_deref());
+            let aggregated = grouped.aggregate(move || init.clone(), add, materialized::<Text>(call)?);
+            Handle::Table(aggregated.filter_map_values(|_, value| value.clone()))
+        }
+        "windowedBy" => Handle::Windowed(std::rc::Rc::new(grouped.windowed_by(windows(call)?))),
+        other => return missing(other),
+    })
+}
+
+fn windows(call: &Value) -> Step<TimeWindows> {
+    let Some(window) = call.get("window") else {
+        return broken("windowedBy without a window");
+    };
+    let of = TimeWindows::of(millis(window, "size_ms")).grace(millis(window, "grace_ms"));
+    match required(window, "kind")? {
+        "tumbling" => Ok(of),
+        "hopping" => Ok(of.advance_by(millis(window, "advance_ms"))),
+        other => missing(format!("{other} windows")),
+    }
+}
+
+fn windowed_call(operation: &str, call: &Value, windowed: &TimeWindowedKStream<Text, Text>) -> Step<Handle> {
+    Ok(match operation {
+        "count" => Handle::WindowedCounts(windowed.count(materialized::<i64>(call)?)),
+        "reduce" => {
+            let reduce = reducer(required(call, "fn")?)?;
+            Handle::WindowedTable(windowed.reduce(
+                move |_, new, old| reduce(old.as_deref(), new.as_deref()),
+                materialized::<Text>(call)?,
+            ))
+        }
+        "aggregate" => {
+            let (init, add) = (
+                field(call, "init").map(str::to_owned),
+                aggregator(required(call, "fn")?)?,
+            );
+            let add = move |_: &Text, value: &Text, old: Text| add(value.as_deref(), old.as_deref());
+            Handle::WindowedTable(windowed.aggregate(move || init.clone(), add, materialized::<Text>(call)?))
+        }
+        other => return missing(other),
+    })
+}
