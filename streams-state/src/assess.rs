@@ -139,12 +139,12 @@ pub fn assess(metadata: Option<&StoreMetadata>, log: &ChangelogFacts, now_ms: i6
             to: to.max(from),
         };
     };
-    if let (Some(known), Some(found)) = (metadata.changelog_topic_id, log.topic_id) {
-        if known != found {
-            return Verdict::Stop {
-                reason: StopReason::TopicRecreated,
-            };
-        }
+    if let (Some(known), Some(found)) = (metadata.changelog_topic_id, log.topic_id)
+        && known != found
+    {
+        return Verdict::Stop {
+            reason: StopReason::TopicRecreated,
+        };
     }
     let position = metadata.position;
     if position > log.high_watermark {

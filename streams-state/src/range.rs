@@ -70,10 +70,10 @@ impl KeyRange {
     /// The part of the range at or above `bound`.
     pub(crate) fn at_least(&self, bound: Option<&[u8]>) -> Self {
         let mut range = self.clone();
-        if let Some(bound) = bound {
-            if range.from.as_slice() < bound {
-                range.from = bound.to_vec();
-            }
+        if let Some(bound) = bound
+            && range.from.as_slice() < bound
+        {
+            range.from = bound.to_vec();
         }
         range
     }

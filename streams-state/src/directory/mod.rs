@@ -184,6 +184,11 @@ impl StateDirectory {
     }
 
     #[cfg(feature = "rocksdb")]
+    pub(crate) fn open_task_count(&self) -> usize {
+        self.open_tasks().len()
+    }
+
+    #[cfg(feature = "rocksdb")]
     pub(crate) fn shared(&self) -> &crate::rocks::SharedMemory {
         &self.shared
     }

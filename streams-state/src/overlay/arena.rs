@@ -8,7 +8,7 @@ pub(super) struct Place {
 }
 
 const FIRST_CHUNK: usize = 4 << 10;
-const LARGEST_CHUNK: usize = 1 << 20;
+const LARGEST_CHUNK: usize = 256 << 10;
 
 /// An append-only store of byte strings: no allocation per string, nothing is moved.
 #[derive(Debug, Clone, Default)]
@@ -37,7 +37,7 @@ impl Arena {
         let Some(chunk) = self.chunks.last_mut() else {
             return Place { chunk: 0, offset: 0 };
         };
-        // Chunks are at most 1 MiB unless one string is larger, and then it begins at 0: the casts lose nothing.
+        // Chunks are at most 256 KiB unless one string is larger, and then it begins at 0: the casts lose nothing.
         let place = Place {
             chunk: number as u32,
             offset: chunk.len() as u32,

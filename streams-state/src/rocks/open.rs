@@ -47,7 +47,7 @@ pub(crate) fn open(lease: &Arc<TaskLease>, task: &str, stores: &[&str]) -> Resul
 
 fn try_open(lease: &Arc<TaskLease>, scope: &Scope, stores: &[&str]) -> Result<Arc<Database>, OpenError> {
     let shared = lease.directory().shared();
-    let options = shared.database_options();
+    let options = shared.database_options(lease.directory().open_task_count());
     let mut families: Vec<String> = match state_of(&scope.path)? {
         Folder::Database => DB::list_cf(&options, &scope.path).map_err(|error| scope.open_error(error))?,
         Folder::Empty => vec![DEFAULT_COLUMN_FAMILY_NAME.to_owned()],

@@ -49,10 +49,10 @@ impl TaskState {
                 database.write(batch)?;
             }
             for (store, (_, place)) in stores.iter().zip(&shape.stores) {
-                if let Place::Memory(number) = place {
-                    if let Some(memory) = committed.stores.get_mut(*number) {
-                        store.overlay.frozen_changes(&mut |change| memory.change(change));
-                    }
+                if let Place::Memory(number) = place
+                    && let Some(memory) = committed.stores.get_mut(*number)
+                {
+                    store.overlay.frozen_changes(&mut |change| memory.change(change));
                 }
             }
             committed.input_offsets = input_offsets;
