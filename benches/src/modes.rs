@@ -20,7 +20,12 @@ fn customer(value: &str) -> String {
 }
 
 fn duration(variable: &str, default_ms: u64) -> Duration {
-    Duration::from_millis(std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default_ms))
+    Duration::from_millis(
+        std::env::var(variable)
+            .ok()
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(default_ms),
+    )
 }
 
 /// The topology of a mode.
@@ -31,27 +36,45 @@ pub(crate) fn topology(mode: &str, input: &str, output: &str, second: &str) -> a
             builder.stream::<Option<Vec<u8>>, Option<Vec<u8>>>(input).to(output);
         }
         "map" => {
-            let stream = builder.stream::<Option<Vec<u8>>, String>(input).filter(|_, value| !value.is_empty());
+            let stream = builder
+                .stream::<Option<Vec<u8>>, String>(input)
+                .filter(|_, value| !value.is_empty());
             stream.map_values(|_, value| value.replace("api", "API")).to(output);
         }
         "sum" => {
             let grouped = builder.stream::<String, String>(input).group_by_key();
-            grouped.aggregate(|| 0, |_, value, sum| sum + amount(value), "sums").to_stream().to(output);
+            grouped
+                .aggregate(|| 0, |_, value, sum| sum + amount(value), "sums")
+                .to_stream()
+                .to(output);
         }
         "rsum" => {
-            let stream = builder.stream::<Option<Vec<u8>>, String>(input).select_key(|_, value| customer(value));
+            let stream = builder
+                .stream::<Option<Vec<u8>>, String>(input)
+                .select_key(|_, value| customer(value));
             let grouped = stream.group_by_key_with(Grouped::named("by-customer"));
-            grouped.aggregate(|| 0, |_, value, sum| sum + amount(value), "sums").to_stream().to(output);
+            grouped
+                .aggregate(|| 0, |_, value, sum| sum + amount(value), "sums")
+                .to_stream()
+                .to(output);
         }
         "window" => {
             let sums: KTable<Windowed<String>, i64> = windows(&builder, input);
-            let stream = sums.to_stream().select_key(|windowed, _| format!("{}@{}", windowed.key, windowed.window.start_ms));
+            let stream = sums
+                .to_stream()
+                .select_key(|windowed, _| format!("{}@{}", windowed.key, windowed.window.start_ms));
             stream.to(output);
         }
         "join" => {
             let plans = builder.table_with::<String, String>(second, Default::default(), Materialized::named("plans"));
-            let stream = builder.stream::<Option<Vec<u8>>, String>(input).select_key(|_, value| customer(value));
-            let joined = stream.join_table_with(&plans, |_, value, plan: &String| format!("{value}|{plan}"), Joined::named("by-customer"));
+            let stream = builder
+                .stream::<Option<Vec<u8>>, String>(input)
+                .select_key(|_, value| customer(value));
+            let joined = stream.join_table_with(
+                &plans,
+                |_, value, plan: &String| format!("{value}|{plan}"),
+                Joined::named("by-customer"),
+            );
             joined.to(output);
         }
         other => bail!("there is no mode {other}; modes: {}", NAMES.join(" ")),
@@ -62,5 +85,7 @@ pub(crate) fn topology(mode: &str, input: &str, output: &str, second: &str) -> a
 fn windows(builder: &StreamsBuilder, input: &str) -> KTable<Windowed<String>, i64> {
     let windows = TimeWindows::of(duration("WINDOW_MS", 10_000)).grace(duration("GRACE_MS", 5_000));
     let grouped = builder.stream::<String, String>(input).group_by_key();
-    grouped.windowed_by(windows).aggregate(|| 0, |_, value, sum| sum + amount(value), "wsums")
+    grouped
+        .windowed_by(windows)
+        .aggregate(|| 0, |_, value, sum| sum + amount(value), "wsums")
 }

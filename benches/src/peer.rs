@@ -10,18 +10,27 @@ use streams_dsl::{KafkaStreams, State, StreamsConfig};
 use tokio::signal::unix::{SignalKind, signal};
 
 fn env(key: &str, default: &str) -> String {
-    std::env::var(key).ok().filter(|value| !value.is_empty()).unwrap_or_else(|| default.to_owned())
+    std::env::var(key)
+        .ok()
+        .filter(|value| !value.is_empty())
+        .unwrap_or_else(|| default.to_owned())
 }
 
 fn main() -> anyhow::Result<()> {
     let filter = tracing_subscriber::EnvFilter::new(env("LOG", "warn"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .init();
     let mut args: Vec<String> = std::env::args().skip(1).collect();
     if args.first().is_some_and(|first| first == "run") {
         args.remove(0);
     }
     let [mode, app, input, output, rest @ ..] = &args[..] else {
-        bail!("usage: peer run MODE APP IN OUT [THREADS [IN2]]; modes: {}", modes::NAMES.join(" "));
+        bail!(
+            "usage: peer run MODE APP IN OUT [THREADS [IN2]]; modes: {}",
+            modes::NAMES.join(" ")
+        );
     };
     let threads = rest.first().cloned().unwrap_or_else(|| env("THREADS", "1"));
     let second = rest.get(1).cloned().unwrap_or_else(|| env("IN2", ""));
@@ -43,7 +52,12 @@ fn config(app: &str, threads: &str) -> anyhow::Result<StreamsConfig> {
         // Beside Java, which has no such commits.
         ("commit.adaptive", env("ADAPTIVE", "false")),
     ];
-    let optional = [("CLIENT_ID", "client.id"), ("COMMIT_MS", "commit.interval.ms"), ("CACHE", "statestore.cache.max.bytes"), ("MEMORY", "memory.max.bytes")];
+    let optional = [
+        ("CLIENT_ID", "client.id"),
+        ("COMMIT_MS", "commit.interval.ms"),
+        ("CACHE", "statestore.cache.max.bytes"),
+        ("MEMORY", "memory.max.bytes"),
+    ];
     for (variable, key) in optional {
         if let Ok(value) = std::env::var(variable) {
             properties.push((key, value));
@@ -51,7 +65,9 @@ fn config(app: &str, threads: &str) -> anyhow::Result<StreamsConfig> {
     }
     let extra = env("EXTRA", "");
     for pair in extra.split(',').filter(|pair| !pair.is_empty()) {
-        let (key, value) = pair.split_once('=').with_context(|| format!("EXTRA: `{pair}` is not key=value"))?;
+        let (key, value) = pair
+            .split_once('=')
+            .with_context(|| format!("EXTRA: `{pair}` is not key=value"))?;
         properties.push((key, value.to_owned()));
     }
     Ok(StreamsConfig::from_properties(properties)?)

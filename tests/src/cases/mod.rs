@@ -56,13 +56,21 @@ pub(crate) type Step<T> = Result<T, Stop>;
 /// When the text is no such file.
 pub fn run_all(text: &str) -> Result<Vec<Outcome>, String> {
     let file: Value = serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))?;
-    let cases = file.get("cases").unwrap_or(&file).as_array().ok_or("no list of cases")?;
+    let cases = file
+        .get("cases")
+        .unwrap_or(&file)
+        .as_array()
+        .ok_or("no list of cases")?;
     let is_ttd = |case: &&Value| case.get("run").and_then(Value::as_str).unwrap_or("ttd") == "ttd";
     Ok(cases.iter().filter(is_ttd).map(outcome).collect())
 }
 
 fn outcome(case: &Value) -> Outcome {
-    let id = case.get("id").and_then(Value::as_str).unwrap_or("a case without an id").to_owned();
+    let id = case
+        .get("id")
+        .and_then(Value::as_str)
+        .unwrap_or("a case without an id")
+        .to_owned();
     let verdict = match run::run(case) {
         Ok(actual) => compare::verdict(case, &actual),
         Err(Stop::Missing(operation)) => Verdict::Skipped(operation),
