@@ -1,3 +1,4 @@
+#![cfg(test)]
 //! Texts and topics written by Kafka Streams 4.4: each text is parsed back into a topology, which must then describe
 //! and plan itself exactly so.
 //!

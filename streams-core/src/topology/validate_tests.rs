@@ -1,3 +1,4 @@
+#![cfg(test)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
 use super::super::test_support::{TopologyText, global_store, node, source, store, topology};

@@ -78,7 +78,7 @@ fn values(kafka: &Kafka, topic: &str) -> Vec<String> {
 /// Copies one partition in small batches until it is killed. Exact: output and offsets in one transaction. Otherwise the
 /// offsets are committed on their own after the output, with a moment in between.
 #[test]
-#[ignore = "run as a process by the tests of this module"]
+#[ignore = "run by a_transactional_copy_is_exact_after_ten_kills"]
 fn copy_app() {
     if !is_child_of_test(APP) {
         return;
