@@ -221,7 +221,7 @@ impl BatchConsumer {
                     _ => Ok(records),
                 };
             }
-            if self.waker.wait(remaining_ms) == Woken::ByInterrupt {
+            if self.waker.wait(remaining_ms) == Woken::Interrupt {
                 return Ok(records);
             }
         }

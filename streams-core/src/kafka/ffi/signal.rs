@@ -20,9 +20,9 @@ struct State {
 /// Why a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Woken {
-    ByQueue,
-    ByInterrupt,
-    ByTime,
+    Queue,
+    Interrupt,
+    Time,
 }
 
 impl Waker {
@@ -46,9 +46,9 @@ impl Waker {
             .wait_timeout_while(state, Duration::from_millis(timeout_ms), waiting);
         let (mut state, _) = wait.unwrap_or_else(PoisonError::into_inner);
         match std::mem::take(&mut *state) {
-            State { interrupted: true, .. } => Woken::ByInterrupt,
-            State { woken: true, .. } => Woken::ByQueue,
-            State { .. } => Woken::ByTime,
+            State { interrupted: true, .. } => Woken::Interrupt,
+            State { woken: true, .. } => Woken::Queue,
+            State { .. } => Woken::Time,
         }
     }
 }
@@ -95,10 +95,10 @@ mod tests {
         let signal = Signal::new(Arc::clone(&waker));
         assert!(signal.take() && !signal.take());
         signal.raise();
-        assert_eq!(waker.wait(0), Woken::ByQueue, "woken before the wait");
-        assert_eq!(waker.wait(0), Woken::ByTime, "only once");
+        assert_eq!(waker.wait(0), Woken::Queue, "woken before the wait");
+        assert_eq!(waker.wait(0), Woken::Time, "only once");
         assert!(signal.take());
         waker.interrupt();
-        assert_eq!(waker.wait(60_000), Woken::ByInterrupt);
+        assert_eq!(waker.wait(60_000), Woken::Interrupt);
     }
 }
