@@ -1,4 +1,5 @@
 //! Runs one case: builds, pipes the steps in, gathers what comes out in the form of the case's `expect` block.
+#![allow(clippy::indexing_slicing, reason = "JSON values grow by index")]
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
