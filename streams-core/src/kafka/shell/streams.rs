@@ -1,7 +1,7 @@
 //! The handle of an instance: start, look, close. Java: `KafkaStreams`.
 
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -144,6 +144,8 @@ impl KafkaStreams {
             }));
         }
         self.inner.start().inspect_err(|_| {
+            // Threads that run already would be nobody's.
+            self.inner.stop_threads();
             self.inner.become_state(State::PendingError);
             self.inner.become_state(State::Error);
         })
@@ -523,7 +525,16 @@ impl Inner {
 
     /// Follows the threads: the instance runs when all of them do, and ends when they have ended.
     fn supervise(self: &Arc<Self>, reports: &Receiver<ThreadEvent>) {
-        while let Ok(event) = reports.recv() {
+        let mut cleaner = Cleaner::new(self.config.state_cleanup_delay_ms);
+        loop {
+            let event = match reports.recv_timeout(CLEANER_WAKES) {
+                Ok(event) => event,
+                Err(RecvTimeoutError::Timeout) => {
+                    cleaner.clean(self);
+                    continue;
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+            };
             match event {
                 ThreadEvent::State { thread, state } => self.thread_state(thread, state),
                 ThreadEvent::ShutdownApplication { detail } => self.fail(Error::Membership {
@@ -583,5 +594,40 @@ impl Inner {
             let _ = handle.join();
         }
         last
+    }
+}
+
+/// How often the supervisor looks whether dormant state has to go.
+const CLEANER_WAKES: Duration = Duration::from_secs(5);
+
+/// Removes state of tasks that are elsewhere now, `state.cleanup.delay.ms` after it was last used, while the instance runs.
+struct Cleaner {
+    clock: Clock,
+    delay_ms: i64,
+    next_ms: i64,
+}
+
+impl Cleaner {
+    /// The first time is one delay after the start: the tasks of the last run may well come back.
+    fn new(delay_ms: i64) -> Self {
+        let clock = Clock::new();
+        let delay_ms = delay_ms.max(1);
+        Cleaner {
+            clock,
+            delay_ms,
+            next_ms: clock.now_ms().saturating_add(delay_ms),
+        }
+    }
+
+    fn clean(&mut self, inner: &Inner) {
+        let now_ms = self.clock.now_ms();
+        if now_ms < self.next_ms || *inner.state.borrow() != State::Running {
+            return;
+        }
+        self.next_ms = now_ms.saturating_add(self.delay_ms);
+        let directory = lock(&inner.running).directory.clone();
+        if let Some(Err(error)) = directory.map(|directory| directory.clean_up(now_ms, self.delay_ms)) {
+            tracing::warn!(%error, "state of tasks that are elsewhere could not be removed");
+        }
     }
 }
