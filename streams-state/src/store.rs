@@ -174,3 +174,27 @@ pub trait WindowStoreExt: WindowStore {
 }
 
 impl<S: WindowStore + ?Sized> WindowStoreExt for S {}
+
+/// Lets a borrowed store be wrapped.
+impl<S: KeyValueStore + ?Sized> KeyValueStore for &mut S {
+    fn get(&self, key: &[u8], read: &mut dyn FnMut(Option<&[u8]>)) -> Result<(), StateError> {
+        (**self).get(key, read)
+    }
+
+    fn put(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<(), StateError> {
+        (**self).put(key, value)
+    }
+
+    fn range(
+        &mut self,
+        lower: Bound<&[u8]>,
+        upper: Bound<&[u8]>,
+        direction: Direction,
+    ) -> Result<RangeIter, StateError> {
+        (**self).range(lower, upper, direction)
+    }
+
+    fn delete_below(&mut self, bound: &[u8]) -> Result<(), StateError> {
+        (**self).delete_below(bound)
+    }
+}

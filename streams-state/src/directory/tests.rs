@@ -262,9 +262,10 @@ fn dormant_task_directories_are_removed_and_open_ones_are_not() {
         shown,
         [("0_0", false, false), ("0_1", true, false), ("0_2", false, true)]
     );
-    let changed = listed.iter().map(|task| task.changed_at_ms).max().unwrap();
-    assert_eq!(directory.clean_up(changed + 10, 10).unwrap(), Vec::<PathBuf>::new());
-    let removed = directory.clean_up(changed + 11, 10).unwrap();
+    let oldest = listed.iter().map(|task| task.changed_at_ms).min().unwrap();
+    let newest = listed.iter().map(|task| task.changed_at_ms).max().unwrap();
+    assert_eq!(directory.clean_up(oldest + 10, 10).unwrap(), Vec::<PathBuf>::new());
+    let removed = directory.clean_up(newest + 11, 10).unwrap();
     assert_eq!(
         removed,
         [place.folder().join("0_0"), place.folder().join("0_2.broken-1")]
