@@ -27,8 +27,17 @@ pub(crate) fn command(args: &[String]) -> Result<ExitCode> {
         bail!("there is no benchmark `{name}`; `cargo xtask bench` lists them");
     };
     setup::ensure(setup::Needs::Everything)?;
-    progress::run_call(&call.args(["--"]).args(rest.iter().cloned()), &metadata.target_dir())?;
+    let call = call.args(optimized()).args(["--"].map(str::to_owned));
+    progress::run_call(&call.args(rest.iter().cloned()), &metadata.target_dir())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Our own crates are built at opt-level 1 otherwise. The C++ is not touched: its packages keep their profile.
+fn optimized() -> Vec<String> {
+    let ours = ["streams-core", "streams-state", "streams-dsl", "benches"];
+    ours.iter()
+        .flat_map(|name| ["--config".to_owned(), format!("profile.dev.package.{name}.opt-level=3")])
+        .collect()
 }
 
 fn call(package: &Package<'_>, name: &str) -> Option<Invocation> {
