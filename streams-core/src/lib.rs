@@ -12,6 +12,7 @@ pub mod java_hash;
 #[cfg(feature = "kafka")]
 pub mod kafka;
 pub mod membership;
+pub mod metrics;
 pub mod murmur2;
 pub mod murmur3;
 pub mod outbox;

@@ -7,5 +7,14 @@
     missing_docs
 )]
 
+#[path = "crash/application.rs"]
+mod application;
+#[path = "crash/exact.rs"]
+mod exact;
 #[path = "crash/harness.rs"]
 mod harness;
+#[cfg(feature = "test-hooks")]
+#[path = "crash/hooks.rs"]
+mod hooks;
+#[path = "crash/kills.rs"]
+mod kills;

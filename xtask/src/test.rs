@@ -13,6 +13,9 @@ use crate::setup;
 /// failure: deleting a test file must not make the run greener.
 const NOT_WRITTEN_YET: [&str; 0] = [];
 
+/// Of `streams-tests`, for each of its binaries, so that they share one build: the crash points inside the library.
+const TEST_FEATURES: &str = "test-hooks";
+
 /// Runs one subset, or all.
 pub(crate) fn command(args: &[String]) -> Result<ExitCode> {
     let subset = match args {
@@ -108,7 +111,7 @@ fn offline_stages(metadata: &Metadata) -> Result<Vec<Stage>> {
 /// With a real Kafka, which the testkit starts.
 fn broker_stages(metadata: &Metadata) -> Result<Vec<Stage>> {
     let testkit = Invocation::new(["test", "-p", "streams-testkit"]);
-    let harness = Invocation::new(["test", "-p", "streams-tests", "--lib", "--bins"]);
+    let harness = Invocation::new(["test", "-p", "streams-tests", "--features", TEST_FEATURES, "--lib", "--bins"]);
     Ok(vec![
         Stage::cargo("testkit", testkit),
         Stage::cargo("test harness", harness),
@@ -136,7 +139,7 @@ pub(crate) fn test_binary(name: &str, metadata: &Metadata) -> Result<Stage> {
 
 /// How one test binary of `streams-tests` is run.
 pub(crate) fn test_binary_call(name: &str) -> Invocation {
-    Invocation::new(["test", "-p", "streams-tests", "--test", name])
+    Invocation::new(["test", "-p", "streams-tests", "--features", TEST_FEATURES, "--test", name])
 }
 
 /// The packages in the folder `examples`. Their tests need no broker.

@@ -21,3 +21,27 @@ pub struct TaskCounters {
     /// Dead letters written.
     pub dead_letters: u64,
 }
+
+impl TaskCounters {
+    /// Adds what another life of the task counted.
+    pub fn add(&mut self, other: TaskCounters) {
+        let TaskCounters {
+            processed_records,
+            dropped_records,
+            unpartitioned_records,
+            punctuations,
+            enforced_processing,
+            produced_records,
+            changelog_records,
+            dead_letters,
+        } = other;
+        self.processed_records += processed_records;
+        self.dropped_records += dropped_records;
+        self.unpartitioned_records += unpartitioned_records;
+        self.punctuations += punctuations;
+        self.enforced_processing += enforced_processing;
+        self.produced_records += produced_records;
+        self.changelog_records += changelog_records;
+        self.dead_letters += dead_letters;
+    }
+}

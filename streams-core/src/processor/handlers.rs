@@ -121,7 +121,7 @@ pub struct LogAndContinue;
 fn log(context: &ErrorContext, what: &str, error: &(dyn StdError + 'static), decision: Decision) {
     // No key, value or header content here: only where the record lies.
     tracing::warn!(
-        topic = &*context.topic, partition = context.partition, offset = context.offset, task = %context.task,
+        topic = &*context.topic, partition = context.partition, offset = context.offset, task_id = %context.task,
         node = context.node.as_deref().unwrap_or_default(), error, ?decision, "{what} failed"
     );
 }

@@ -3,6 +3,7 @@
 
 use super::core::{ClosedEpoch, Slot, StreamThreadCore};
 use super::effect::{Effect, Outcome};
+use super::meter::CommitSample;
 use super::step::Step;
 use crate::error::{Error, ProcessResult};
 use crate::task::Task;
@@ -56,6 +57,7 @@ impl StreamThreadCore {
 
     /// Closes the epoch and plans its steps.
     pub(super) fn plan_commit(&mut self, now_ms: i64) -> ProcessResult {
+        self.look_at_lag(now_ms);
         let mut closed = ClosedEpoch {
             started_ms: now_ms,
             ..ClosedEpoch::default()
@@ -141,9 +143,24 @@ impl StreamThreadCore {
                 self.note_purgeable();
             }
             (Step::Apply, Outcome::Done) => {
-                let started_ms = self.closed.take().map_or(now_ms, |closed| closed.started_ms);
+                let closed = self.closed.take().unwrap_or_else(|| ClosedEpoch {
+                    started_ms: now_ms,
+                    ..ClosedEpoch::default()
+                });
                 self.last_commit_ms = now_ms;
-                self.last_commit_took_ms = now_ms - started_ms;
+                self.last_commit_took_ms = now_ms - closed.started_ms;
+                let records = closed.reports.acknowledged;
+                self.commits.note(CommitSample {
+                    took_ms: self.last_commit_took_ms,
+                    records,
+                });
+                tracing::debug!(
+                    epoch = self.epoch,
+                    tasks = closed.tasks.len(),
+                    records,
+                    took_ms = self.last_commit_took_ms,
+                    "committed"
+                );
                 self.epoch = self.epoch.wrapping_add(1).max(1);
             }
             (Step::Send | Step::SendOffsets, Outcome::Done) => {}
@@ -168,7 +185,7 @@ impl StreamThreadCore {
         for (id, epoch) in &closed.tasks {
             if let Some(Slot::Running(task)) = self.tasks.get_mut(id) {
                 if let Err(error) = task.apply(epoch, now_ms, &acked) {
-                    tracing::error!(task = %id, %error, "a committed epoch could not be written to the local store; it will be replayed from the changelog");
+                    tracing::error!(task_id = %id, %error, "a committed epoch could not be written to the local store; it will be replayed from the changelog");
                     failed.push(*id);
                 }
             }
@@ -176,13 +193,16 @@ impl StreamThreadCore {
         for id in failed {
             let mut unassign = Vec::new();
             self.forget_partitions(id, &mut unassign);
-            self.tasks.insert(
+            let old = self.tasks.insert(
                 id,
                 Slot::Waiting {
                     state: None,
                     schedules: Vec::new(),
                 },
             );
+            if let Some(Slot::Running(task)) = old {
+                self.retire(id, task.counters());
+            }
             self.steps.push_back(Step::Unassign(unassign));
             self.start_up_after_ms = now_ms + REOPEN_AFTER_MS;
         }

@@ -105,6 +105,11 @@ pub struct StreamThreadCore {
     pub(super) reset_next: BTreeSet<TopicPartition>,
     pub(super) fetch_was_empty: bool,
     pub(super) totals: CoreTotals,
+    pub(super) commits: super::meter::CommitLog,
+    /// What tasks counted before they ended or were made anew; as many as tasks that were ever here.
+    pub(super) retired: BTreeMap<TaskId, TaskCounters>,
+    /// Tasks about whose late stream time people were told.
+    pub(super) lagging: BTreeSet<TaskId>,
 }
 
 /// Totals of a core since it was made.
@@ -126,6 +131,8 @@ pub struct CoreTotals {
     pub restored_records: u64,
     /// Records of an older incarnation thrown away.
     pub outdated_records: u64,
+    /// Tasks whose stream time lagged behind the wall clock by more than a changelog of theirs is kept.
+    pub lagging_tasks: u64,
 }
 
 /// Where a task is in its life, to be shown.
@@ -146,7 +153,7 @@ pub struct TaskStatus {
     pub id: TaskId,
     /// Where it is in its life.
     pub phase: TaskPhase,
-    /// What it counted.
+    /// What it counted on this thread, also before it was made anew or was away.
     pub counters: TaskCounters,
     /// Records waiting in its queues.
     pub buffered: usize,
@@ -161,6 +168,8 @@ pub struct CoreStatus {
     pub tasks: Vec<TaskStatus>,
     /// Its totals.
     pub totals: CoreTotals,
+    /// What all its tasks counted, also those that are gone.
+    pub counters: TaskCounters,
     /// How long the last commit took, milliseconds.
     pub last_commit_took_ms: i64,
     /// Bytes charged for cached entries.
@@ -216,6 +225,9 @@ impl StreamThreadCore {
             reset_next: BTreeSet::new(),
             fetch_was_empty: false,
             totals: CoreTotals::default(),
+            commits: super::meter::CommitLog::default(),
+            retired: BTreeMap::new(),
+            lagging: BTreeSet::new(),
         }
     }
 
@@ -482,6 +494,7 @@ impl StreamThreadCore {
                     (TaskPhase::Restoring, TaskCounters::default(), 0, -1)
                 }
             };
+            let counters = self.counters_of(*id, counters);
             TaskStatus {
                 id: *id,
                 phase,
@@ -492,9 +505,11 @@ impl StreamThreadCore {
         };
         let tasks: Vec<_> = self.tasks.iter().map(task).collect();
         let settled = self.wanted.is_none() && tasks.iter().all(|task| task.phase == TaskPhase::Running);
+        let counters = self.all_counters();
         CoreStatus {
             tasks,
             totals: self.totals,
+            counters,
             last_commit_took_ms: self.last_commit_took_ms,
             cache_bytes: self.budget.used_bytes(),
             settled,

@@ -34,8 +34,10 @@ impl StreamThreadCore {
         let partitions: Vec<_> = self.partitions.keys().copied().collect();
         self.partitions.clear();
         self.totals.tasks_closed += self.tasks.len() as u64;
-        for (_, slot) in std::mem::take(&mut self.tasks) {
+        for (id, slot) in std::mem::take(&mut self.tasks) {
+            tracing::info!(task_id = %id, "the task is lost");
             if let Slot::Running(task) = slot {
+                self.retire(id, task.counters());
                 drop(task.into_committed());
             }
         }
@@ -75,8 +77,10 @@ impl StreamThreadCore {
         let mut unassign = Vec::new();
         for id in leaving {
             if let Some(Slot::Running(task)) = self.tasks.remove(&id) {
+                self.retire(id, task.counters());
                 drop(task.close()?);
             }
+            tracing::info!(task_id = %id, "the task is given away");
             self.totals.tasks_closed += 1;
             self.forget_partitions(id, &mut unassign);
         }

@@ -6,6 +6,7 @@ mod core;
 mod effect;
 mod global;
 mod membership;
+mod meter;
 mod recovery;
 mod settings;
 mod startup;
@@ -21,4 +22,5 @@ pub use effect::{
     RestoreJob, Restored,
 };
 pub use global::{GlobalCore, GlobalState};
+pub use meter::{CommitSample, RestoreProgress};
 pub use settings::{CoreParts, RuntimeSettings, StateOpener};

@@ -100,10 +100,22 @@ impl StreamThreadCore {
             FailureClass::Stop => Err(stop(&step, failure)),
             _ if step == Step::InitTransactions => Err(stop(&step, failure)),
             FailureClass::Abortable if step != Step::Abort => {
+                tracing::warn!(
+                    ?step,
+                    code = failure.code,
+                    message = failure.message,
+                    epoch = self.epoch,
+                    "the transaction is aborted; its records are processed again"
+                );
                 self.abort_and_rebuild();
                 Ok(())
             }
             FailureClass::StaleMember if step != Step::Abort => {
+                tracing::info!(
+                    code = failure.code,
+                    epoch = self.epoch,
+                    "the transaction is aborted: the group no longer knows this member or its epoch"
+                );
                 self.abort_and_rebuild();
                 // A fenced member would otherwise learn it only at its next heartbeat.
                 self.steps.push_back(Step::HeartbeatNow);
@@ -111,6 +123,13 @@ impl StreamThreadCore {
             }
             FailureClass::Fenced => self.fenced(failure, now_ms),
             FailureClass::Fatal | FailureClass::Retriable | FailureClass::Abortable | FailureClass::StaleMember => {
+                tracing::warn!(
+                    ?step,
+                    code = failure.code,
+                    message = failure.message,
+                    epoch = self.epoch,
+                    "the producer is made anew; what it had not committed is processed again"
+                );
                 self.recreate_and_rebuild();
                 Ok(())
             }
@@ -148,6 +167,12 @@ impl StreamThreadCore {
             return Err(Box::new(Error::TaskMigrated { reason }));
         }
         self.fenced_before = in_time;
+        tracing::warn!(
+            code = failure.code,
+            message = failure.message,
+            in_time,
+            "the producer was fenced and is made anew; what it had not committed is processed again"
+        );
         self.recreate_and_rebuild();
         Ok(())
     }
@@ -243,6 +268,7 @@ impl StreamThreadCore {
         for id in running {
             self.forget_partitions(id, &mut unassign);
             if let Some(Slot::Running(task)) = self.tasks.remove(&id) {
+                self.retire(id, task.counters());
                 let (state, schedules) = task.into_committed();
                 self.tasks.insert(
                     id,

@@ -352,7 +352,7 @@ impl StreamThreadCore {
         match self.opener.open(id, specs) {
             Ok(state) => {
                 if let Some(path) = state.was_set_aside() {
-                    tracing::warn!(task = %id, path = %path.display(), "state that could not be opened was set aside; the task is restored from its changelogs");
+                    tracing::warn!(task_id = %id, path = %path.display(), "state that could not be opened was set aside; the task is restored from its changelogs");
                 }
                 Ok(Some(state))
             }
@@ -479,6 +479,7 @@ impl StreamThreadCore {
         })?;
         self.tasks.insert(id, Slot::Running(Box::new(task)));
         self.totals.tasks_created += 1;
+        tracing::info!(task_id = %id, "the task runs");
         Ok(Some(Effect::Assign { partitions }))
     }
 }
@@ -528,7 +529,7 @@ fn judge(
         Verdict::KeepRowsFrom { from, to } => (from, to, false),
         Verdict::FullRestore { reason, from, to } => {
             if from < to {
-                tracing::info!(task = %id, store = name, from, to, %reason, "the store is restored from zero");
+                tracing::info!(task_id = %id, store = name, from, to, %reason, "the store is restored from zero");
             }
             (from, to, true)
         }

@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 
 use ::serde::Serialize;
 use ::serde::de::DeserializeOwned;
+use serde_json::error::Category;
 
 use super::primitives::{convert_error, null_of};
 use super::{Serde, SerdeError};
@@ -66,6 +67,66 @@ impl<T: Serialize + DeserializeOwned + 'static> Serde<T> for Json<T> {
     }
 
     fn deserialize(&self, _topic: &str, bytes: Option<&[u8]>) -> Result<T, SerdeError> {
-        serde_json::from_slice(bytes.ok_or_else(null_of::<T>)?).map_err(convert_error::<T>)
+        serde_json::from_slice(bytes.ok_or_else(null_of::<T>)?).map_err(read_error::<T>)
+    }
+}
+
+/// serde_json quotes the data it does not like (`invalid type: string "…"`), and errors end in logs: what is kept says
+/// what was expected, and where.
+fn read_error<T>(cause: serde_json::Error) -> SerdeError {
+    let text = cause.to_string();
+    // Names of missing fields are the type's. What follows the last "expected" of these two is too; the data stands before.
+    let known = match text.split_once(':').map(|(kind, _)| kind) {
+        Some("invalid type" | "invalid value") => text.rsplit_once(", expected ").map(|(_, expected)| expected),
+        _ if text.starts_with("missing field ") => Some(text.as_str()),
+        _ => None,
+    };
+    let place = format!(" at line {} column {}", cause.line(), cause.column());
+    let what = match (cause.classify(), known) {
+        (_, Some(known)) if known == text => known.trim_end_matches(&place).to_owned(),
+        (_, Some(expected)) => format!("expected {}", expected.trim_end_matches(&place)),
+        (Category::Eof, None) => "the JSON text ends too early".to_owned(),
+        (Category::Data, None) => "the JSON has another shape".to_owned(),
+        (Category::Syntax | Category::Io, None) => "the text is no JSON".to_owned(),
+    };
+    convert_error::<T>(format!("{what}{place}"))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[derive(::serde::Serialize, ::serde::Deserialize, Debug)]
+    #[serde(deny_unknown_fields)]
+    struct Usage {
+        project: i64,
+    }
+
+    fn error(text: &str) -> String {
+        Json::<Usage>::new()
+            .deserialize("t", Some(text.as_bytes()))
+            .unwrap_err()
+            .to_string()
+    }
+
+    #[test]
+    fn an_error_says_what_was_expected_and_where_but_shows_no_data() {
+        let cases = [
+            (r#"{"project":"secret"}"#, "expected i64 at line 1 column 19"),
+            (
+                r#"{"project":"secret, expected secret"}"#,
+                "expected i64 at line 1 column",
+            ),
+            (r#""secret""#, "expected struct Usage at line 1"),
+            (r#"{"secret":1}"#, "another shape"),
+            ("{}", "missing field `project`"),
+            ("{secret", "no JSON"),
+            (r#"{"secret"#, "ends too early"),
+        ];
+        for (text, expected) in cases {
+            let error = error(text);
+            assert!(error.contains(expected) && !error.contains("secret"), "{text}: {error}");
+        }
     }
 }

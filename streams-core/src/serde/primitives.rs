@@ -157,7 +157,8 @@ impl Serde<uuid::Uuid> for UuidText {
 
     fn deserialize(&self, _topic: &str, bytes: Option<&[u8]>) -> Result<uuid::Uuid, SerdeError> {
         let text: [u8; 36] = fixed::<uuid::Uuid, 36>(bytes)?;
-        uuid::Uuid::try_parse_ascii(&text).map_err(convert_error::<uuid::Uuid>)
+        // The parser's own text quotes the data.
+        uuid::Uuid::try_parse_ascii(&text).map_err(|_| convert_error::<uuid::Uuid>("the text is no UUID"))
     }
 
     fn list_element_size(&self) -> Option<usize> {

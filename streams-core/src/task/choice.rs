@@ -72,7 +72,14 @@ mod tests {
             let mut queue = PartitionQueue::new(TopicPartition::new("in", 0), id, 0, 0);
             let mut batch = PartitionBatch::new(id, 1);
             for (offset, time) in times.iter().enumerate() {
-                assert!(batch.push(i64::try_from(offset).unwrap(), *time, -1, None, None, []));
+                assert!(batch.push(
+                    i64::try_from(offset).unwrap(),
+                    *time,
+                    -1,
+                    None,
+                    None,
+                    std::iter::empty::<(&str, _)>()
+                ));
             }
             queue.push_records(batch);
             queue.head_timestamp_ms = times.first().copied();

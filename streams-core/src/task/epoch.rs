@@ -149,7 +149,7 @@ impl Task {
             // A panic in a user's close must not keep the others from closing.
             if let Err(panic) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| hook(&mut self.cx))) {
                 let message = crate::processor::panic_message(&*panic);
-                tracing::warn!(task = %self.id, message, "a processor's close failed");
+                tracing::warn!(task_id = %self.id, message, "a processor's close failed");
             }
         }
     }

@@ -50,6 +50,11 @@ pub(crate) struct Task {
 }
 
 impl Task {
+    /// Its name.
+    pub(crate) fn id(&self) -> TaskId {
+        self.id
+    }
+
     /// What it counts.
     pub(crate) fn counters(&self) -> TaskCounters {
         self.cx.counters

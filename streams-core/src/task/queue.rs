@@ -140,7 +140,7 @@ mod tests {
     fn batch(offsets: std::ops::Range<i64>) -> PartitionBatch {
         let mut batch = PartitionBatch::new(PartitionId(0), 1);
         for offset in offsets {
-            assert!(batch.push(offset, 0, 4, None, Some(b"v"), []));
+            assert!(batch.push(offset, 0, 4, None, Some(b"v"), std::iter::empty::<(&str, _)>()));
         }
         batch
     }

@@ -1,18 +1,19 @@
 //! Restores on a thread of their own: replays changelogs into a task's state while ready tasks go on.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::clock::Clock;
 use super::hooks;
+use crate::TaskId;
 use crate::fetch::{Fetched, PartitionBatch, PartitionId};
 use crate::kafka::consumer::{AssignedPartition, BatchConsumer};
 use crate::restore::{self, ChangelogRecord};
-use crate::runtime::{CallFailure, ChangelogRestore, FailureClass, RestoreJob, Restored};
+use crate::runtime::{CallFailure, ChangelogRestore, FailureClass, RestoreJob, RestoreProgress, Restored};
 
 /// Records handed to a store in one batch.
 const BATCH_RECORDS: usize = 10_000;
@@ -29,7 +30,33 @@ pub(super) struct Restorer {
     results: Receiver<Restored>,
     results_in: Sender<Restored>,
     stop: Arc<AtomicBool>,
+    progress: Arc<ProgressBoard>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// How far the restores are, by task; an entry goes with its result.
+#[derive(Default)]
+struct ProgressBoard(Mutex<BTreeMap<TaskId, RestoreProgress>>);
+
+impl ProgressBoard {
+    fn set(&self, task: TaskId, progress: RestoreProgress) {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(task, progress);
+    }
+
+    fn all(&self) -> BTreeMap<TaskId, RestoreProgress> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn done(&self, task: TaskId) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&task);
+    }
+}
+
+fn offsets(from: i64, to: i64) -> u64 {
+    u64::try_from(to.saturating_sub(from)).unwrap_or(0)
 }
 
 impl Restorer {
@@ -42,17 +69,27 @@ impl Restorer {
             results,
             results_in,
             stop: Arc::default(),
+            progress: Arc::default(),
             thread: None,
         }
     }
 
     /// Hands a job over. One that can't be started comes back as failed.
     pub(super) fn submit(&mut self, job: RestoreJob) {
+        let remaining = job
+            .changelogs
+            .iter()
+            .map(|changelog| offsets(changelog.from, changelog.to))
+            .sum();
+        self.progress.set(job.task, RestoreProgress { restored: 0, remaining });
         if self.jobs.is_none() {
             let (jobs, queue) = channel();
             let (config, results, stop) = (self.config.clone(), self.results_in.clone(), Arc::clone(&self.stop));
+            let progress = Arc::clone(&self.progress);
             let worker = std::thread::Builder::new().name(self.name.clone());
-            self.thread = worker.spawn(move || work(&config, &queue, &results, &stop)).ok();
+            self.thread = worker
+                .spawn(move || work(&config, &queue, &results, &stop, &progress))
+                .ok();
             self.jobs = Some(jobs);
         }
         let unsent = match &self.jobs {
@@ -78,7 +115,14 @@ impl Restorer {
 
     /// A finished job, if there is one.
     pub(super) fn try_result(&self) -> Option<Restored> {
-        self.results.try_recv().ok()
+        let restored = self.results.try_recv().ok()?;
+        self.progress.done(restored.task);
+        Some(restored)
+    }
+
+    /// How far the restores are that run or wait, by task.
+    pub(super) fn progress(&self) -> BTreeMap<TaskId, RestoreProgress> {
+        self.progress.all()
     }
 }
 
@@ -100,7 +144,13 @@ fn failed(class: FailureClass, code: &str, message: &str) -> CallFailure {
     }
 }
 
-fn work(config: &[(String, String)], jobs: &Receiver<RestoreJob>, results: &Sender<Restored>, stop: &AtomicBool) {
+fn work(
+    config: &[(String, String)],
+    jobs: &Receiver<RestoreJob>,
+    results: &Sender<Restored>,
+    stop: &AtomicBool,
+    board: &ProgressBoard,
+) {
     let mut consumer = None;
     while !stop.load(Ordering::Relaxed) {
         let mut job = match jobs.recv_timeout(Duration::from_millis(WAIT_MS)) {
@@ -109,7 +159,7 @@ fn work(config: &[(String, String)], jobs: &Receiver<RestoreJob>, results: &Send
             Err(RecvTimeoutError::Disconnected) => return,
         };
         let mut records = BTreeMap::new();
-        let failure = run(config, &mut consumer, &mut job, &mut records, stop).err();
+        let failure = run(config, &mut consumer, &mut job, &mut records, stop, board).err();
         let restored = Restored {
             task: job.task,
             incarnation: job.incarnation,
@@ -137,6 +187,7 @@ fn run(
     job: &mut RestoreJob,
     records: &mut BTreeMap<String, u64>,
     stop: &AtomicBool,
+    board: &ProgressBoard,
 ) -> Result<(), CallFailure> {
     let client = |error: crate::kafka::errors::ClientError| super::cluster::failure_of(&error);
     let state = |error: streams_state::StateError| failed(FailureClass::Stop, "STATE", &error.to_string());
@@ -187,6 +238,12 @@ fn run(
                 hooks::reach("during-restore");
             }
         }
+        let restored = progress.iter().map(|part| part.records).sum();
+        let remaining = progress
+            .iter()
+            .map(|part| offsets(part.position, part.changelog.to))
+            .sum();
+        board.set(job.task, RestoreProgress { restored, remaining });
         if clock.now_ms() - moved_ms > STALLED_MS && !told {
             told = true;
             tell_stalled(job.task, &progress);
@@ -195,7 +252,7 @@ fn run(
     for part in progress {
         restore::finish(&mut job.state, part.changelog, part.position).map_err(state)?;
         records.insert(part.changelog.name.clone(), part.records);
-        tracing::info!(task = %job.task, store = part.changelog.name, restored = part.records, to = part.position, "store is restored");
+        tracing::info!(task_id = %job.task, store = part.changelog.name, restored = part.records, to = part.position, "store is restored");
     }
     consumer.assign(&[]).map_err(client)
 }
@@ -208,7 +265,7 @@ fn changelog_from(changelog: &ChangelogRestore) -> i64 {
 fn tell_stalled(task: crate::TaskId, progress: &[Progress<'_>]) {
     for part in progress.iter().filter(|part| part.position < part.changelog.to) {
         tracing::warn!(
-            %task, store = part.changelog.name, changelog = %part.changelog.topic_partition, position = part.position, target = part.changelog.to,
+            task_id = %task, store = part.changelog.name, changelog = %part.changelog.topic_partition, position = part.position, target = part.changelog.to,
             "the restore waits for an open transaction of another producer; the broker ends it at its transaction timeout"
         );
     }

@@ -42,6 +42,20 @@ impl State {
         matches!(self, State::NotRunning | State::Error)
     }
 
+    /// The number under which metrics show it: its place in this list.
+    #[must_use]
+    pub fn number(self) -> u8 {
+        match self {
+            State::Created => 0,
+            State::Rebalancing => 1,
+            State::Running => 2,
+            State::PendingShutdown => 3,
+            State::NotRunning => 4,
+            State::PendingError => 5,
+            State::Error => 6,
+        }
+    }
+
     /// Java's name of the state.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -1,5 +1,6 @@
 //! The handle of an instance: start, look, close. Java: `KafkaStreams`.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,14 +22,18 @@ use crate::config::{ClientIds, OffsetReset, OnError, StreamsConfig};
 use crate::error::{Error, ProcessResult};
 use crate::kafka::consumer::BatchConsumer;
 use crate::kafka::group::{GroupTarget, MembershipConfig, StreamsMembership, leave_surplus};
+use crate::metrics::publish::{ClientMetrics, ThreadMetrics, describe};
 use crate::processor::{ErrorHandlers, LogAndContinue};
-use crate::runtime::{CoreParts, CoreStatus, GlobalState, ResetTo, RuntimeSettings, StreamThreadCore};
+use crate::runtime::{CoreParts, CoreStatus, GlobalState, ResetTo, RestoreProgress, RuntimeSettings, StreamThreadCore};
 use crate::stores::GlobalStores;
 use crate::topics::Topics;
 use crate::topology::{InternalTopicDefaults, Topology, TopologyPlan};
 
 /// Is told each change of state: the new one, then the old one.
 pub type StateListener = Box<dyn Fn(State, State) + Send + Sync>;
+
+/// How often the metrics of the instance are published at least.
+const PUBLISH_EVERY: Duration = Duration::from_secs(1);
 
 /// What one stream thread is doing.
 #[derive(Clone, Debug)]
@@ -37,6 +42,8 @@ pub struct ThreadMetadata {
     pub name: String,
     /// Its tasks, totals and memory; `None` before its first round.
     pub status: Option<CoreStatus>,
+    /// How far the restores are that run or wait, by task.
+    pub restores: BTreeMap<TaskId, RestoreProgress>,
 }
 
 /// An application's instance: a topology, its threads, its state.
@@ -144,8 +151,6 @@ impl KafkaStreams {
             }));
         }
         self.inner.start().inspect_err(|_| {
-            // Threads that run already would be nobody's.
-            self.inner.stop_threads();
             self.inner.become_state(State::PendingError);
             self.inner.become_state(State::Error);
         })
@@ -196,6 +201,7 @@ impl KafkaStreams {
             .map(|thread| ThreadMetadata {
                 name: thread.name.clone(),
                 status: thread.shared.status(),
+                restores: thread.shared.restores(),
             })
             .collect()
     }
@@ -293,6 +299,7 @@ impl Inner {
         let ids = ClientIds::new(&self.config, &directory.identity().process_id);
         let admin_client = admin(&self.config.admin_properties(&ids))?;
         let cluster = Cluster::new(admin_client);
+        describe();
         let (report, reports) = channel();
         let globals = self.start_global(&directory, &cluster, &ids, &report)?;
         self.leave_surplus(&directory);
@@ -302,8 +309,9 @@ impl Inner {
             lock(&self.running).threads.push(handle);
         }
         let inner = Arc::clone(self);
+        let metrics = ClientMetrics::new(&ids.client_id(), &self.config.application_id);
         let supervisor = std::thread::Builder::new().name(format!("{}-supervisor", ids.client_id()));
-        let supervisor = supervisor.spawn(move || inner.supervise(&reports));
+        let supervisor = supervisor.spawn(move || inner.supervise(&reports, metrics));
         lock(&self.running).supervisor = supervisor.ok();
         Ok(())
     }
@@ -487,12 +495,14 @@ impl Inner {
         );
         let poll_ms = self.config.poll_ms.max(1);
         let name = ids.stream_thread(number);
+        let thread_id = name.clone();
         let body = move || {
             // The core and its tasks are made here and never leave this thread.
             let clock = Clock::new();
             let core = StreamThreadCore::new(inner.parts(&directory, &globals), clock.now_ms());
             let plan = Arc::clone(&inner.plan);
             drop(inner);
+            let metrics = ThreadMetrics::new(&thread_id);
             let thread = StreamThread {
                 number,
                 core,
@@ -507,6 +517,7 @@ impl Inner {
                 alive_ms: 0,
                 published_ms: 0,
                 fetched: Vec::new(),
+                metrics,
             };
             thread.run();
         };
@@ -524,15 +535,13 @@ impl Inner {
     }
 
     /// Follows the threads: the instance runs when all of them do, and ends when they have ended.
-    fn supervise(self: &Arc<Self>, reports: &Receiver<ThreadEvent>) {
-        let mut cleaner = Cleaner::new(self.config.state_cleanup_delay_ms);
+    fn supervise(self: &Arc<Self>, reports: &Receiver<ThreadEvent>, mut metrics: ClientMetrics) {
+        let mut failed = 0;
         loop {
-            let event = match reports.recv_timeout(CLEANER_WAKES) {
+            self.publish(&mut metrics, failed);
+            let event = match reports.recv_timeout(PUBLISH_EVERY) {
                 Ok(event) => event,
-                Err(RecvTimeoutError::Timeout) => {
-                    cleaner.clean(self);
-                    continue;
-                }
+                Err(RecvTimeoutError::Timeout) => continue,
                 Err(RecvTimeoutError::Disconnected) => break,
             };
             match event {
@@ -542,6 +551,7 @@ impl Inner {
                 }),
                 ThreadEvent::Ended { thread, error } => {
                     if let Some(error) = error {
+                        failed += u64::from(thread > 0);
                         self.fail(*error);
                     }
                     if self.thread_ended(thread) {
@@ -558,6 +568,19 @@ impl Inner {
         if !self.become_state(State::NotRunning) {
             self.become_state(State::Error);
         }
+        self.publish(&mut metrics, failed);
+    }
+
+    fn publish(&self, metrics: &mut ClientMetrics, failed: u64) {
+        let running = lock(&self.running);
+        let alive = running.threads.iter().filter(|thread| !thread.ended).count();
+        let directory = running.directory.clone();
+        drop(running);
+        if let Some(directory) = &directory {
+            metrics.memory(&directory.memory_in_use(), &directory.memory().parts());
+        }
+        let set_aside = directory.map_or(0, |directory| directory.set_aside_total());
+        metrics.publish(self.state.borrow().number(), alive, failed, set_aside);
     }
 
     fn thread_state(&self, number: usize, state: State) {
@@ -594,40 +617,5 @@ impl Inner {
             let _ = handle.join();
         }
         last
-    }
-}
-
-/// How often the supervisor looks whether dormant state has to go.
-const CLEANER_WAKES: Duration = Duration::from_secs(5);
-
-/// Removes state of tasks that are elsewhere now, `state.cleanup.delay.ms` after it was last used, while the instance runs.
-struct Cleaner {
-    clock: Clock,
-    delay_ms: i64,
-    next_ms: i64,
-}
-
-impl Cleaner {
-    /// The first time is one delay after the start: the tasks of the last run may well come back.
-    fn new(delay_ms: i64) -> Self {
-        let clock = Clock::new();
-        let delay_ms = delay_ms.max(1);
-        Cleaner {
-            clock,
-            delay_ms,
-            next_ms: clock.now_ms().saturating_add(delay_ms),
-        }
-    }
-
-    fn clean(&mut self, inner: &Inner) {
-        let now_ms = self.clock.now_ms();
-        if now_ms < self.next_ms || *inner.state.borrow() != State::Running {
-            return;
-        }
-        self.next_ms = now_ms.saturating_add(self.delay_ms);
-        let directory = lock(&inner.running).directory.clone();
-        if let Some(Err(error)) = directory.map(|directory| directory.clean_up(now_ms, self.delay_ms)) {
-            tracing::warn!(%error, "state of tasks that are elsewhere could not be removed");
-        }
     }
 }

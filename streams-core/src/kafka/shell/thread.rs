@@ -1,5 +1,6 @@
 //! A stream thread: one OS thread with its own core, clients and membership. Fetch, process, carry out effects, again.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,11 +9,13 @@ use std::time::Duration;
 use super::clock::Clock;
 use super::effects::Clients;
 use super::state::State;
+use crate::TaskId;
 use crate::error::{Error, ProcessResult};
 use crate::fetch::Fetched;
 use crate::kafka::admin::AdminClient;
 use crate::membership::{MembershipEvent, StatusCode};
-use crate::runtime::{CoreStatus, GroupIdentity, StreamThreadCore};
+use crate::metrics::publish::ThreadMetrics;
+use crate::runtime::{CoreStatus, GroupIdentity, RestoreProgress, StreamThreadCore};
 use crate::topology::TopologyPlan;
 
 /// Records taken from the client and processed in one round, so that commits and the group are looked at in between.
@@ -42,9 +45,19 @@ pub(super) enum ThreadEvent {
 pub(super) struct Shared {
     pub(super) stop: AtomicBool,
     status: Mutex<Option<CoreStatus>>,
+    restores: Mutex<BTreeMap<TaskId, RestoreProgress>>,
 }
 
 impl Shared {
+    pub(super) fn restores(&self) -> BTreeMap<TaskId, RestoreProgress> {
+        self.restores.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set(&self, status: CoreStatus, restores: BTreeMap<TaskId, RestoreProgress>) {
+        *self.status.lock().unwrap_or_else(PoisonError::into_inner) = Some(status);
+        *self.restores.lock().unwrap_or_else(PoisonError::into_inner) = restores;
+    }
+
     pub(super) fn status(&self) -> Option<CoreStatus> {
         self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -65,6 +78,7 @@ pub(super) struct StreamThread {
     pub(super) alive_ms: i64,
     pub(super) published_ms: i64,
     pub(super) fetched: Vec<Fetched>,
+    pub(super) metrics: ThreadMetrics,
 }
 
 impl StreamThread {
@@ -110,6 +124,7 @@ impl StreamThread {
         }
         self.effects()?;
         let wait_ms = self.wait_ms();
+        let polling_ms = self.clock.now_ms();
         let mut fetched = std::mem::take(&mut self.fetched);
         let fetching = self.clients.consumer.fetch(ROUND_RECORDS, wait_ms, &mut fetched);
         fetching.map_err(|error| Error::Kafka {
@@ -117,9 +132,12 @@ impl StreamThread {
             code: error.name.clone(),
             message: error.to_string(),
         })?;
+        let polled_ms = self.clock.now_ms();
+        self.metrics.polled(polled_ms - polling_ms, records_in(&fetched));
         self.core.accept(&mut fetched)?;
         self.fetched = fetched;
-        self.core.process(self.clock.now_ms(), ROUND_RECORDS)?;
+        let records = self.core.process(polled_ms, ROUND_RECORDS)?;
+        self.metrics.processed(self.clock.now_ms() - polled_ms, records);
         self.effects()?;
         self.publish();
         Ok(())
@@ -135,12 +153,11 @@ impl StreamThread {
     }
 
     fn effects(&mut self) -> ProcessResult {
+        let started_ms = self.clock.now_ms();
         loop {
-            // What the group says comes first: a thread that was stopped for long must hear that it lost its tasks
-            // before it sends anything of them (design rules 1.1 and 6.3).
-            self.membership()?;
             let now_ms = self.clock.now_ms();
             let Some(effect) = self.core.next_effect(now_ms)? else {
+                self.metrics.effects(now_ms - started_ms);
                 return Ok(());
             };
             self.clients.perform(effect, &mut self.core, self.clock.now_ms())?;
@@ -265,6 +282,7 @@ impl StreamThread {
     fn tell(&mut self, state: State) {
         if self.state != state {
             self.state = state;
+            self.metrics.state(state.number());
             let _ = self.report.send(ThreadEvent::State {
                 thread: self.number,
                 state,
@@ -278,11 +296,18 @@ impl StreamThread {
         if now_ms - self.published_ms < PUBLISH_MS && (settled == (self.state == State::Running)) {
             return;
         }
-        self.published_ms = now_ms;
-        let status = self.core.status();
+        self.publish_at(now_ms);
         let running = settled && self.clients.assignment > 0;
-        *self.shared.status.lock().unwrap_or_else(PoisonError::into_inner) = Some(status);
         self.tell(if running { State::Running } else { State::Rebalancing });
+    }
+
+    fn publish_at(&mut self, now_ms: i64) {
+        let (status, restores) = (self.core.status(), self.clients.restorer.progress());
+        let elapsed_ms = now_ms - self.published_ms;
+        self.metrics
+            .publish(&status, self.core.take_commits(), &restores, elapsed_ms);
+        self.published_ms = now_ms;
+        self.shared.set(status, restores);
     }
 
     /// Commits what is processed, gives every task back and says so to the group.
@@ -300,7 +325,7 @@ impl StreamThread {
                 }));
             }
         }
-        *self.shared.status.lock().unwrap_or_else(PoisonError::into_inner) = Some(self.core.status());
+        self.publish_at(self.clock.now_ms());
         Ok(())
     }
 
@@ -313,6 +338,14 @@ impl StreamThread {
             }
         }
     }
+}
+
+fn records_in(fetched: &[Fetched]) -> usize {
+    let records = |item: &Fetched| match item {
+        Fetched::Records(batch) => batch.len(),
+        _ => 0,
+    };
+    fetched.iter().map(records).sum()
 }
 
 /// Makes an admin client, with an error that names what it was for.
