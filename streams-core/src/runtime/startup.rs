@@ -453,11 +453,12 @@ impl StreamThreadCore {
             .plan
             .subtopology(id.subtopology)
             .ok_or_else(|| Error::bug(format!("task {id} is of no sub-topology")))?;
-        let first_slot = self.next_slot;
-        self.next_slot = self
-            .next_slot
-            .wrapping_add(u32::try_from(plan.stores.len()).unwrap_or(0))
-            .max(1);
+        // A task keeps its numbers over rebuilds: they stay small, and reports of aborted epochs never count anyway.
+        let (next, stores) = (self.next_slot, u32::try_from(plan.stores.len()).unwrap_or(0));
+        let first_slot = *self.first_slots.entry(id).or_insert(next);
+        if first_slot == next {
+            self.next_slot = next.saturating_add(stores);
+        }
         let limits = TaskLimits {
             max_idle_ms: self.settings.max_task_idle_ms,
             buffered_per_partition: self.settings.buffered_records_per_partition,
