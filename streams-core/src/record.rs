@@ -148,6 +148,12 @@ pub struct TaskId {
 }
 
 impl TaskId {
+    /// The task that fills the global stores. Written `global`; no sub-topology has its number.
+    pub const GLOBAL: TaskId = TaskId {
+        subtopology: u32::MAX,
+        partition: 0,
+    };
+
     /// The task of a partition of a sub-topology.
     #[must_use]
     pub fn new(subtopology: u32, partition: i32) -> Self {
@@ -167,6 +173,9 @@ impl TaskId {
 
 impl fmt::Display for TaskId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == TaskId::GLOBAL {
+            return f.write_str("global");
+        }
         write!(f, "{}_{}", self.subtopology, self.partition)
     }
 }

@@ -16,7 +16,7 @@ use crate::topology::{SubtopologyPlan, TopologyPlan};
 use crate::{TaskId, TopicPartition};
 
 /// The sub-topology number of the global task, which no sub-topology can have.
-const GLOBAL: u32 = u32::MAX;
+const GLOBAL: u32 = TaskId::GLOBAL.subtopology;
 
 /// The global stores' bytes, opened before anything reads them.
 pub struct GlobalState {
@@ -38,7 +38,7 @@ impl GlobalState {
         if specs.is_empty() {
             return Ok(None);
         }
-        let task = TaskId::new(GLOBAL, 0);
+        let task = TaskId::GLOBAL;
         let state = parts.opener.open(task, specs).map_err(|source| Error::State {
             task: "the global stores".to_owned(),
             source,
@@ -104,7 +104,7 @@ impl GlobalCore {
             buffered_per_partition: usize::MAX,
         };
         let task = Task::new(TaskSeed {
-            id: TaskId::new(GLOBAL, 0),
+            id: TaskId::GLOBAL,
             topology: &parts.topology,
             plan: &plan,
             state,

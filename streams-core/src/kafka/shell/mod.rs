@@ -1,11 +1,13 @@
 //! The shell around the core: one OS thread per stream thread, which turns effects into client calls and results into
 //! outcomes. What should happen is decided in the core; an `if` about that does not belong here.
 
+mod cleaner;
 mod clock;
 mod cluster;
 mod effects;
 mod global;
 mod hooks;
+mod instance;
 mod restorer;
 mod state;
 mod streams;

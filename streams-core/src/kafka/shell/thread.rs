@@ -155,6 +155,9 @@ impl StreamThread {
     fn effects(&mut self) -> ProcessResult {
         let started_ms = self.clock.now_ms();
         loop {
+            // What the group says comes first: a thread that was stopped for long must hear that it lost its tasks
+            // before it sends anything of them (design rules 1.1 and 6.3).
+            self.membership()?;
             let now_ms = self.clock.now_ms();
             let Some(effect) = self.core.next_effect(now_ms)? else {
                 self.metrics.effects(now_ms - started_ms);
