@@ -6,6 +6,7 @@
 //! ```text
 //! rawloop copy IN OUT APP       copy IN to OUT exactly once, to the end of IN
 //! rawloop read IN               only read IN to its end
+//! rawloop commits OUT APP       200 transactions of 100 records, the time of each step; `PAUSE_MS` (20) between them
 //! rawloop fill TOPIC COUNT SIZE write COUNT records with values of SIZE bytes, spread over the partitions
 //! ```
 //! The broker is `KAFKA_BOOTSTRAP` (default `127.0.0.1:9092`); more client settings: `CONSUMER` and `PRODUCER`, as
@@ -33,8 +34,9 @@ fn main() -> Result<()> {
     match args.as_slice() {
         ["copy", input, output, app] => copy(input, output, app),
         ["read", input] => read(input),
+        ["commits", output, app] => commits(output, app),
         ["fill", topic, count, size] => fill(topic, count.parse()?, size.parse()?),
-        _ => bail!("usage: rawloop copy IN OUT APP | read IN | fill TOPIC COUNT SIZE"),
+        _ => bail!("usage: rawloop copy IN OUT APP | read IN | commits OUT APP | fill TOPIC COUNT SIZE"),
     }
 }
 
@@ -134,12 +136,7 @@ fn copy(input: &str, output: &str, app: &str) -> Result<()> {
     let mut producer = TransactionalProducer::new(&settings("PRODUCER", &[("transactional.id", app)]))?;
     producer.init_transactions(LIMIT_MS)?;
     let mut input = Input::open(input, app)?;
-    let group = GroupIdentity {
-        group_id: app.to_owned(),
-        member_id: String::new(),
-        member_epoch: -1,
-        instance_id: None,
-    };
+    let group = nobody(app);
     let mut outbox = Outbox::default();
     let output = outbox.topic(output);
     let (mut fetched, mut meter, mut commits_us) = (Vec::new(), Meter::start(), Vec::new());
@@ -200,6 +197,77 @@ fn copy(input: &str, output: &str, app: &str) -> Result<()> {
         at(99)
     );
     Ok(())
+}
+
+fn commits(output: &str, app: &str) -> Result<()> {
+    let mut producer = TransactionalProducer::new(&settings("PRODUCER", &[("transactional.id", app)]))?;
+    producer.init_transactions(LIMIT_MS)?;
+    let group = nobody(app);
+    let mut outbox = Outbox::default();
+    let topic = outbox.topic(output);
+    for number in 0..100_u32 {
+        outbox.push(
+            topic,
+            0,
+            1_700_000_000_000,
+            Some(&number.to_be_bytes()),
+            Some(&[b'.'; 100]),
+            [],
+            1,
+        )?;
+    }
+    // A transaction that begins before the markers of the last one are written waits 20 ms in librdkafka
+    // (CONCURRENT_TRANSACTIONS). A stream thread commits every 100 ms and does not meet that, so neither does this.
+    let pause = Duration::from_millis(env::var("PAUSE_MS").map_or(Ok(20), |text| text.parse())?);
+    let mut steps: [Vec<u128>; 4] = Default::default();
+    for round in 0..200 {
+        let offset = OffsetCommit {
+            topic: output.to_owned(),
+            partition: 0,
+            offset: round,
+            leader_epoch: -1,
+            metadata: String::new(),
+        };
+        std::thread::sleep(pause);
+        producer.begin()?;
+        producer.send_all(&outbox)?;
+        let mut times_us = Vec::with_capacity(4);
+        let start = Instant::now();
+        producer.flush(LIMIT_MS)?;
+        times_us.push(start.elapsed().as_micros());
+        producer.send_offsets(&[offset], &group, LIMIT_MS)?;
+        times_us.push(start.elapsed().as_micros());
+        producer.commit(LIMIT_MS)?;
+        times_us.push(start.elapsed().as_micros());
+        let mut before = 0;
+        for (step, time_us) in steps.iter_mut().zip(&times_us) {
+            step.push(time_us - before);
+            before = *time_us;
+        }
+        if let Some(all) = steps.last_mut() {
+            all.push(before);
+        }
+    }
+    for (name, mut step) in ["flush", "offsets", "commit", "all"].into_iter().zip(steps) {
+        println!("{name:8} {}", percentiles(&mut step));
+    }
+    Ok(())
+}
+
+/// A member without identity: commits without fencing, which is right for a benchmark only.
+fn nobody(app: &str) -> GroupIdentity {
+    GroupIdentity {
+        group_id: app.to_owned(),
+        member_id: String::new(),
+        member_epoch: -1,
+        instance_id: None,
+    }
+}
+
+fn percentiles(times_us: &mut [u128]) -> String {
+    times_us.sort_unstable();
+    let at = |part: usize| times_us.get(times_us.len() * part / 100).copied().unwrap_or_default();
+    format!("p50 {} us, p90 {} us, p99 {} us", at(50), at(90), at(99))
 }
 
 fn read(input: &str) -> Result<()> {

@@ -2,20 +2,24 @@
 //!
 //! It never subscribes, stores offsets or commits: membership and positions belong to the runtime.
 
+mod offsets;
+mod slot;
+
 use std::fmt;
 use std::sync::Arc;
 
-use super::admin::{self, Isolation, ListedOffset, OffsetSpec};
-use super::deadline::{Deadline, native_ms};
+use super::deadline::Deadline;
 use super::defaults;
 use super::errors::{ClientError, fetch_error_kind};
 use super::ffi::client::{Client, Kind};
-use super::ffi::consume::{MessageBuffer, MessageRef, SignalledQueue};
-use super::ffi::error::{NativeError, check, code, describe};
+use super::ffi::consume::{MessageBuffer, SignalledQueue};
+use super::ffi::error::{NativeError, code};
 use super::ffi::list::PartitionList;
 use super::ffi::signal::{Signal, Waker, Woken};
-use crate::TopicPartition;
-use crate::fetch::{FetchError, Fetched, PartitionBatch, PartitionId};
+use crate::fetch::{FetchError, Fetched, PartitionId};
+
+pub use offsets::CommittedOffset;
+use slot::{Slot, fetch_error};
 
 /// The most messages taken from a queue in one call, so the most records in one [`PartitionBatch`].
 pub const MAX_BATCH_RECORDS: usize = 4096;
@@ -35,17 +39,6 @@ pub struct AssignedPartition {
     pub incarnation: u64,
 }
 
-/// An offset committed by a group.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CommittedOffset {
-    /// The next offset to read.
-    pub offset: i64,
-    /// The leader epoch committed with it; -1 = none.
-    pub leader_epoch: i32,
-    /// The metadata committed with it; empty = none.
-    pub metadata: String,
-}
-
 /// Reads assigned partitions in batches.
 ///
 /// Records of a partition come in the order of its log, and an end-of-partition mark comes behind the records before
@@ -60,12 +53,6 @@ pub struct BatchConsumer {
     waker: Arc<Waker>,
     buffer: MessageBuffer,
     group_id: String,
-}
-
-struct Slot {
-    partition: AssignedPartition,
-    queue: SignalledQueue,
-    paused: bool,
 }
 
 impl fmt::Debug for BatchConsumer {
@@ -233,69 +220,6 @@ impl BatchConsumer {
         WakeHandle(Arc::clone(&self.waker))
     }
 
-    /// The offsets this consumer's group has committed; `None` where there is none.
-    ///
-    /// Under `isolation.level=read_committed` these are stable: while a transaction of another producer still has
-    /// offsets pending the call waits, up to `timeout_ms`.
-    ///
-    /// # Errors
-    /// [`TimedOut`](super::errors::ClientErrorKind::TimedOut) means that the offsets are not known, never that there
-    /// are none. An error of one partition fails the whole call.
-    pub fn committed(
-        &self,
-        partitions: &[TopicPartition],
-        timeout_ms: u64,
-    ) -> Result<Vec<(TopicPartition, Option<CommittedOffset>)>, ClientError> {
-        const READING: &str = "reading committed offsets of";
-        let failed = |error| ClientError::new(READING, format!("group {}", self.group_id), error);
-        let mut list = PartitionList::with_capacity(partitions.len()).map_err(failed)?;
-        for partition in partitions {
-            list.add(&partition.topic, partition.partition, -1, -1)
-                .map_err(failed)?;
-        }
-        self.client
-            .committed(&mut list, native_ms(timeout_ms))
-            .map_err(failed)?;
-        let mut offsets = Vec::with_capacity(partitions.len());
-        for (partition, entry) in partitions.iter().zip(list.entries()) {
-            let subject = || format!("group {}, partition {partition}", self.group_id);
-            check(entry.code).map_err(|error| ClientError::new(READING, subject(), error))?;
-            let committed = (entry.offset >= 0).then(|| CommittedOffset {
-                offset: entry.offset,
-                leader_epoch: entry.leader_epoch,
-                metadata: entry.metadata.unwrap_or_default(),
-            });
-            offsets.push((partition.clone(), committed));
-        }
-        Ok(offsets)
-    }
-
-    /// Lists offsets of logs; see [`AdminClient::list_offsets`](super::admin::AdminClient::list_offsets).
-    ///
-    /// # Errors
-    /// As there.
-    pub fn list_offsets(
-        &self,
-        partitions: &[TopicPartition],
-        which: OffsetSpec,
-        isolation: Isolation,
-        timeout_ms: u64,
-    ) -> Result<Vec<(TopicPartition, ListedOffset)>, ClientError> {
-        admin::list_offsets(&self.client, partitions, which, isolation, timeout_ms)
-    }
-
-    /// Describes topics; see [`AdminClient::describe_topics`](super::admin::AdminClient::describe_topics).
-    ///
-    /// # Errors
-    /// As there.
-    pub fn metadata(
-        &self,
-        topics: &[&str],
-        timeout_ms: u64,
-    ) -> Result<Vec<(String, Result<admin::TopicDescription, ClientError>)>, ClientError> {
-        admin::describe_topics(&self.client, topics, timeout_ms)
-    }
-
     /// The latest statistics as JSON, once each, if `statistics.interval.ms` is set and [`fetch`](Self::fetch) runs.
     #[must_use]
     pub fn take_statistics(&self) -> Option<String> {
@@ -386,102 +310,6 @@ impl WakeHandle {
     /// Lets the running `fetch`, or else the next one that would wait, return without waiting further.
     pub fn wake(&self) {
         self.0.interrupt();
-    }
-}
-
-impl Slot {
-    /// Takes up to `max` messages and hands them out as runs of records with marks and errors between them.
-    fn read(&self, buffer: &mut MessageBuffer, max: usize, out: &mut Vec<Fetched>) -> usize {
-        let max = max.min(MAX_BATCH_RECORDS);
-        let messages = self.queue.take(buffer, max);
-        if messages.len() == max {
-            self.queue.signal().keep(); // there may be more
-        }
-        let (id, incarnation) = (self.partition.id, self.partition.incarnation);
-        let bytes = messages
-            .iter()
-            .map(|message| length(message.key()) + length(message.value()))
-            .sum();
-        let mut run = PartitionBatch::with_capacity(id, incarnation, messages.len(), bytes);
-        let mut records = 0;
-        for message in messages.iter() {
-            match message.code() {
-                code::NO_ERROR if message.offset() >= self.partition.start_offset => {
-                    records += 1;
-                    if !append(&mut run, &message) {
-                        hand_out(&mut run, out);
-                        if !append(&mut run, &message) {
-                            out.push(Fetched::Error(unreadable(self, &message)));
-                        }
-                    }
-                }
-                // Below the start: can only be left over from an assignment before this one.
-                code::NO_ERROR => {}
-                code::PARTITION_EOF => {
-                    hand_out(&mut run, out);
-                    out.push(Fetched::Eof {
-                        partition: id,
-                        incarnation,
-                        offset: message.offset(),
-                    });
-                }
-                _ => {
-                    hand_out(&mut run, out);
-                    out.push(Fetched::Error(fetch_error(Some((id, incarnation)), &message)));
-                }
-            }
-        }
-        hand_out(&mut run, out);
-        records
-    }
-}
-
-fn length(bytes: Option<&[u8]>) -> usize {
-    bytes.map_or(0, <[u8]>::len)
-}
-
-fn append(run: &mut PartitionBatch, message: &MessageRef<'_>) -> bool {
-    let (offset, timestamp_ms, leader_epoch) = (message.offset(), message.timestamp_ms(), message.leader_epoch());
-    run.push_named(
-        offset,
-        timestamp_ms,
-        leader_epoch,
-        message.key(),
-        message.value(),
-        message.headers(),
-    )
-}
-
-/// Moves the run's records to `out` and leaves an empty run.
-fn hand_out(run: &mut PartitionBatch, out: &mut Vec<Fetched>) {
-    if !run.is_empty() {
-        let empty = PartitionBatch::new(run.partition, run.incarnation);
-        out.push(Fetched::Records(std::mem::replace(run, empty)));
-    }
-}
-
-fn fetch_error(partition: Option<(PartitionId, u64)>, message: &MessageRef<'_>) -> FetchError {
-    let kind = fetch_error_kind(message.code(), message.offset());
-    FetchError {
-        partition,
-        kind,
-        message: message.error_text(),
-    }
-}
-
-/// A record that does not fit into memory structures although Kafka let it through (2 GiB of headers).
-fn unreadable(slot: &Slot, message: &MessageRef<'_>) -> FetchError {
-    let partition = &slot.partition;
-    FetchError {
-        partition: Some((partition.id, partition.incarnation)),
-        kind: crate::fetch::FetchErrorKind::Other(code::MSG_SIZE_TOO_LARGE),
-        message: format!(
-            "{} ({}-{} at offset {})",
-            describe(code::MSG_SIZE_TOO_LARGE),
-            partition.topic,
-            partition.partition,
-            message.offset()
-        ),
     }
 }
 

@@ -3,6 +3,8 @@
 //! One thread serves librdkafka's events all the time. Without it a commit waits in slices of 100 ms and an abort
 //! hangs while delivery reports are pending.
 
+mod types;
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -11,13 +13,15 @@ use std::time::Duration;
 
 use super::deadline::{Deadline, native_ms};
 use super::defaults;
-use super::errors::{TxnError, TxnErrorClass};
+use super::errors::TxnError;
 use super::ffi::client::{Client, Kind};
 use super::ffi::error::{NativeError, code, name};
 use super::ffi::list::PartitionList;
 use super::ffi::produce::{EventQueue, GroupMetadata, Topic};
 use super::tally::{Tally, pack};
 use crate::outbox::{OutRecord, Outbox};
+
+pub use types::{GroupIdentity, OffsetCommit, SendError};
 
 pub use super::tally::{DeliveryFailure, MAX_FAILURES_KEPT, MAX_SLOT, Reports};
 
@@ -32,54 +36,6 @@ const RETRY_PAUSE_MS: u64 = 10;
 
 /// How long a send may wait for room in librdkafka's queue, if nothing else was set.
 pub const DEFAULT_SEND_WAIT_MS: u64 = 60_000;
-
-/// Who commits offsets: the pair of the last membership event that the committing thread has applied.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GroupIdentity {
-    /// The group.
-    pub group_id: String,
-    /// The member's id. Empty together with epoch -1 commits without any fencing.
-    pub member_id: String,
-    /// The member's epoch (streams and KIP-848 groups) or generation (classic groups).
-    pub member_epoch: i32,
-    /// The static member's instance id, if it has one.
-    pub instance_id: Option<String>,
-}
-
-/// An offset to commit.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OffsetCommit {
-    /// The topic.
-    pub topic: String,
-    /// The partition number.
-    pub partition: i32,
-    /// The next offset to read.
-    pub offset: i64,
-    /// The leader epoch of the record before it; -1 = unknown.
-    pub leader_epoch: i32,
-    /// Text kept with the offset; empty = none. Brokers limit it to 4096 bytes by default.
-    pub metadata: String,
-}
-
-/// A record that librdkafka did not take.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("record {index} of the outbox, for {topic}-{partition}, cannot be sent: {message} ({name})")]
-pub struct SendError {
-    /// The record's index in its outbox. Those before it were taken, it and those behind it were not.
-    pub index: usize,
-    /// The topic.
-    pub topic: String,
-    /// The partition asked for; -1 = any.
-    pub partition: i32,
-    /// librdkafka's error number.
-    pub code: i32,
-    /// The number's name, such as `MSG_SIZE_TOO_LARGE`.
-    pub name: String,
-    /// What is wrong, and what to do.
-    pub message: String,
-    /// What it means for the producer and its transaction.
-    pub class: TxnErrorClass,
-}
 
 /// A transactional or merely idempotent producer, and the thread that serves its events.
 ///
@@ -188,7 +144,8 @@ impl TransactionalProducer {
     }
 
     /// Hands all records of the outbox to librdkafka, which copies them, and returns how many. The outbox keeps them.
-    /// A full queue is waited for, up to the send wait.
+    /// A full queue is waited for, up to the send wait. A timestamp of 0 is sent as 1: in librdkafka's interface 0 means
+    /// "now".
     ///
     /// # Errors
     /// The first record that was not taken; those before it were.

@@ -1,15 +1,15 @@
 //! Admin requests, each sent and awaited with a bound. They work over any client, so a consumer can list offsets.
 
-use std::ffi::{CString, c_char};
-use std::ptr::NonNull;
+mod handles;
 
-use super::client::{Client, ErrStr};
-use super::error::{self, NativeError, check, code, text};
+use std::ffi::{CString, c_char};
+
+use handles::{ConfigResource, DeleteTopic, NewTopic, Request};
+
+use super::client::Client;
+use super::error::{self, NativeError, code, text};
 use super::list::{ListEntry, PartitionList, c_string, read_element, read_list};
 use super::sys::{self, b};
-
-/// How much longer than the request itself the answer is awaited: librdkafka reports its own timeout as an event.
-const EVENT_MARGIN_MS: i32 = 500;
 
 /// A result of one item (topic, partition) inside an answer.
 pub(crate) type PerItem<T> = (String, Result<T, NativeError>);
@@ -306,164 +306,5 @@ pub(crate) fn list_offsets(
         let infos = b::rd_kafka_ListOffsets_result_infos(result, &raw mut count);
         let entry = |index| read_element(b::rd_kafka_ListOffsetsResultInfo_topic_partition(*infos.add(index)));
         Ok((0..count).map(entry).collect())
-    }
-}
-
-/// Options and answer queue of one request.
-struct Request {
-    options: NonNull<b::rd_kafka_AdminOptions_t>,
-    queue: NonNull<b::rd_kafka_queue_t>,
-    timeout_ms: i32,
-}
-
-impl Request {
-    fn new(client: &Client, operation: b::rd_kafka_admin_op_t, timeout_ms: i32) -> Result<Self, NativeError> {
-        // SAFETY: the handle is alive; null is checked; what was made first is freed if the second fails.
-        unsafe {
-            let options = b::rd_kafka_AdminOptions_new(client.as_ptr(), operation);
-            let options = NonNull::new(options).ok_or_else(|| NativeError::from_code(code::FAIL))?;
-            let Some(queue) = NonNull::new(b::rd_kafka_queue_new(client.as_ptr())) else {
-                b::rd_kafka_AdminOptions_destroy(options.as_ptr());
-                return Err(NativeError::from_code(code::FAIL));
-            };
-            let request = Request {
-                options,
-                queue,
-                timeout_ms,
-            };
-            let mut errstr = ErrStr::new();
-            let (buffer, size) = (errstr.as_mut_ptr(), errstr.len());
-            check(sys::rd_kafka_AdminOptions_set_request_timeout(
-                request.options(),
-                timeout_ms,
-                buffer,
-                size,
-            ))?;
-            Ok(request)
-        }
-    }
-
-    fn set_operation_timeout(&self, timeout_ms: i32) -> Result<(), NativeError> {
-        let mut errstr = ErrStr::new();
-        let (buffer, size) = (errstr.as_mut_ptr(), errstr.len());
-        // SAFETY: the options are alive and the buffer has the length given.
-        check(unsafe { sys::rd_kafka_AdminOptions_set_operation_timeout(self.options(), timeout_ms, buffer, size) })
-    }
-
-    fn options(&self) -> *mut b::rd_kafka_AdminOptions_t {
-        self.options.as_ptr()
-    }
-
-    fn queue(&self) -> *mut b::rd_kafka_queue_t {
-        self.queue.as_ptr()
-    }
-
-    /// The answer, or the error of the request as a whole.
-    fn wait(&self) -> Result<Event, NativeError> {
-        let wait_ms = self.timeout_ms.saturating_add(EVENT_MARGIN_MS);
-        // SAFETY: the queue is alive; the event is ours.
-        let event = NonNull::new(unsafe { b::rd_kafka_queue_poll(self.queue(), wait_ms) }).map(Event);
-        let event = event.ok_or_else(|| NativeError::from_code(code::TIMED_OUT))?;
-        // SAFETY: the event is alive; its text is copied.
-        let (code, said) = unsafe {
-            (
-                sys::rd_kafka_event_error(event.0.as_ptr()),
-                text(b::rd_kafka_event_error_string(event.0.as_ptr())),
-            )
-        };
-        outcome(code, said).map(|()| event)
-    }
-}
-
-impl Drop for Request {
-    fn drop(&mut self) {
-        // SAFETY: this is the only owner; librdkafka keeps the queue while an answer is still on its way.
-        unsafe {
-            b::rd_kafka_AdminOptions_destroy(self.options());
-            b::rd_kafka_queue_destroy(self.queue());
-        }
-    }
-}
-
-struct Event(NonNull<b::rd_kafka_event_t>);
-
-impl Drop for Event {
-    fn drop(&mut self) {
-        // SAFETY: this is the only owner.
-        unsafe { b::rd_kafka_event_destroy(self.0.as_ptr()) }
-    }
-}
-
-struct NewTopic(NonNull<b::rd_kafka_NewTopic_t>);
-
-impl NewTopic {
-    fn new(spec: &TopicSpec<'_>) -> Result<Self, NativeError> {
-        let name = c_string(spec.name)?;
-        let mut errstr = ErrStr::new();
-        let (buffer, size) = (errstr.as_mut_ptr(), errstr.len());
-        // SAFETY: the strings are alive during the calls, which copy them.
-        unsafe {
-            let topic = b::rd_kafka_NewTopic_new(name.as_ptr(), spec.partitions, spec.replication_factor, buffer, size);
-            let topic = NonNull::new(topic).map(NewTopic);
-            let topic = topic.ok_or_else(|| NativeError::new(code::INVALID_ARG, errstr.text()))?;
-            for (name, value) in spec.configs {
-                let (name, value) = (c_string(name)?, c_string(value)?);
-                check(sys::rd_kafka_NewTopic_set_config(
-                    topic.0.as_ptr(),
-                    name.as_ptr(),
-                    value.as_ptr(),
-                ))?;
-            }
-            Ok(topic)
-        }
-    }
-}
-
-impl Drop for NewTopic {
-    fn drop(&mut self) {
-        // SAFETY: this is the only owner.
-        unsafe { b::rd_kafka_NewTopic_destroy(self.0.as_ptr()) }
-    }
-}
-
-struct DeleteTopic(NonNull<b::rd_kafka_DeleteTopic_t>);
-
-impl DeleteTopic {
-    fn new(name: &str) -> Result<Self, NativeError> {
-        let name = c_string(name)?;
-        // SAFETY: the name is copied; null is checked.
-        let topic = unsafe { b::rd_kafka_DeleteTopic_new(name.as_ptr()) };
-        NonNull::new(topic)
-            .map(DeleteTopic)
-            .ok_or_else(|| NativeError::from_code(code::FAIL))
-    }
-}
-
-impl Drop for DeleteTopic {
-    fn drop(&mut self) {
-        // SAFETY: this is the only owner.
-        unsafe { b::rd_kafka_DeleteTopic_destroy(self.0.as_ptr()) }
-    }
-}
-
-struct ConfigResource(NonNull<b::rd_kafka_ConfigResource_t>);
-
-impl ConfigResource {
-    fn of_topic(name: &str) -> Result<Self, NativeError> {
-        let name = c_string(name)?;
-        // SAFETY: the name is copied; null is checked.
-        let resource = unsafe {
-            b::rd_kafka_ConfigResource_new(b::rd_kafka_ResourceType_t::RD_KAFKA_RESOURCE_TOPIC, name.as_ptr())
-        };
-        NonNull::new(resource)
-            .map(ConfigResource)
-            .ok_or_else(|| NativeError::from_code(code::FAIL))
-    }
-}
-
-impl Drop for ConfigResource {
-    fn drop(&mut self) {
-        // SAFETY: this is the only owner.
-        unsafe { b::rd_kafka_ConfigResource_destroy(self.0.as_ptr()) }
     }
 }

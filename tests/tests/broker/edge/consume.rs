@@ -104,7 +104,7 @@ fn keys_values_timestamps_and_headers_come_as_they_were_written() {
         ("twice", Some(&b"2"[..])),
     ];
     outbox.push(index, 0, 1_234_567, None, Some(b""), headers, 0).unwrap();
-    outbox.push(index, 0, 1, Some(b""), None, [], 0).unwrap();
+    outbox.push(index, 0, 0, Some(b""), None, [], 0).unwrap(); // 1970 itself is sent as its second millisecond
     producer.send_all(&outbox).unwrap();
     producer.flush(LIMIT_MS).unwrap();
 

@@ -258,7 +258,8 @@ fn an_open_transaction_is_seen_uncommitted_only() {
     producer.abort(LIMIT_MS).unwrap();
 }
 
-/// Not a claim but a number: how long a commit of 100 records takes (flush, offsets, EndTxn).
+/// Not a claim but a number: how long a commit of 100 records takes (flush, offsets, EndTxn). Back to back, so half of
+/// them wait 20 ms in librdkafka until the markers of the last one are written (CONCURRENT_TRANSACTIONS).
 #[test]
 fn commits_of_100_records_are_timed() {
     let topic = topic("edge-commit-time", 4, &[]);
