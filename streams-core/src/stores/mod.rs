@@ -7,6 +7,8 @@ mod global;
 mod layout;
 mod managed;
 mod read;
+#[cfg(test)]
+mod tests;
 mod typed;
 mod window;
 
@@ -15,6 +17,7 @@ pub use layout::{KeyValueLayout, Layout, WindowLayout};
 pub use managed::{
     CacheBudget, Changelog, FlushListener, ManagedStore, StoreBuilder, StoreFactory, TaskStores, ValueAndTimestamp,
 };
+pub use read::Rows;
 pub use typed::{StoreOptions, TypedStore, Update};
 
 /// A key-value store of typed keys and values. Java: `TimestampedKeyValueStore` (and `KeyValueStore` without times).

@@ -2,14 +2,15 @@
 
 use std::ops::Bound;
 
-use streams_state::Direction;
+use streams_state::{Direction, RangeIter};
 
 use super::cache::Held;
 use super::layout::{KeyValueLayout, Layout};
 use super::managed::ValueAndTimestamp;
-use super::typed::TypedStore;
+use super::typed::{Decoder, TypedStore};
 use crate::error::{Error, ProcessResult};
 use crate::processor::TaskContext;
+use crate::serde::SharedSerde;
 
 impl<L: Layout, V: 'static> TypedStore<L, V> {
     /// Lends a row to `read`: the value and its event time (ms since the Unix epoch), or `None`. A null key has no row.
@@ -120,7 +121,7 @@ impl<K: 'static, V: 'static> TypedStore<KeyValueLayout<K>, V> {
         from: Option<&K>,
         to: Option<&K>,
         direction: Direction,
-    ) -> ProcessResult<impl Iterator<Item = ProcessResult<(K, ValueAndTimestamp<V>)>>> {
+    ) -> ProcessResult<Rows<K, V>> {
         self.serialize_dirty(cx)?;
         let from = self.bound(cx, from)?;
         let to = self.bound(cx, to)?;
@@ -131,18 +132,11 @@ impl<K: 'static, V: 'static> TypedStore<KeyValueLayout<K>, V> {
             .state
             .range(self.base.id, lower, upper, direction)
             .map_err(|source| Error::state(task, source))?;
-        let cx = &*cx;
-        let rows: Vec<_> = rows
-            .map(|row| {
-                let (key, value) = row.map_err(|source| Error::state(task, source))?;
-                let key = self
-                    .layout
-                    .decode(&self.base.topic, &key)
-                    .map_err(|source| self.unreadable(cx, &source))?;
-                Ok((key, self.decode_value(cx, &value)?))
-            })
-            .collect();
-        Ok(rows.into_iter())
+        Ok(Rows {
+            rows,
+            decoder: self.decoder(cx),
+            key: std::sync::Arc::clone(self.layout.key_serde()),
+        })
     }
 
     fn bound(&self, cx: &TaskContext, key: Option<&K>) -> ProcessResult<Option<Vec<u8>>> {
@@ -152,5 +146,28 @@ impl<K: 'static, V: 'static> TypedStore<KeyValueLayout<K>, V> {
             .encode(&self.base.topic, key, &mut bytes)
             .map_err(|source| self.unwritable(cx, "key", source))?;
         Ok(Some(bytes))
+    }
+}
+
+/// Rows of a key-value store, read one by one; they are those of the moment in which the list was asked for.
+pub struct Rows<K, V> {
+    rows: RangeIter,
+    decoder: Decoder<V>,
+    key: SharedSerde<K>,
+}
+
+impl<K: 'static, V: 'static> Iterator for Rows<K, V> {
+    type Item = ProcessResult<(K, ValueAndTimestamp<V>)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let row = self.rows.next()?;
+        Some(
+            row.map_err(|source| Error::state(self.decoder.task, source))
+                .and_then(|(key, value)| {
+                    let key = self.key.deserialize(&self.decoder.topic, Some(&key));
+                    let key = key.map_err(|source| self.decoder.unreadable(&source))?;
+                    Ok((key, self.decoder.decode(&value)?))
+                }),
+        )
     }
 }

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use super::cache::{Cache, Held};
 use super::layout::Layout;
@@ -10,8 +11,8 @@ use super::managed::{FlushListener, ManagedStore, StoreBuilder, ValueAndTimestam
 use super::window::AfterFlush;
 use crate::error::{Error, ProcessResult};
 use crate::processor::TaskContext;
-use crate::serde::{SerdeError, SharedSerde};
-use crate::{Change, Record};
+use crate::serde::{Serde, SerdeError, SharedSerde};
+use crate::{Change, Record, TaskId};
 
 /// What an update did.
 #[derive(Debug)]
@@ -281,27 +282,32 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
             .map_err(|source| self.unwritable(cx, "value", source))
     }
 
+    /// What reads the stored form of values.
+    pub(super) fn decoder(&self, cx: &TaskContext) -> Decoder<V> {
+        Decoder {
+            value: Arc::clone(&self.value_serde),
+            topic: Arc::clone(&self.base.topic),
+            store: Arc::clone(&self.base.name),
+            task: cx.task(),
+            timestamped: self.options.timestamped,
+            timestamp_ms: cx.record_context().timestamp_ms,
+        }
+    }
+
     pub(super) fn decode_value(&self, cx: &TaskContext, bytes: &[u8]) -> ProcessResult<ValueAndTimestamp<V>> {
-        let (timestamp_ms, bytes) = match (self.options.timestamped, bytes.split_first_chunk::<8>()) {
-            (true, Some((time, rest))) => (i64::from_be_bytes(*time), rest),
-            (true, None) => (-1, bytes),
-            (false, _) => (cx.record_context().timestamp_ms, bytes),
-        };
-        let value = self.value_serde.deserialize(&self.base.topic, Some(bytes));
-        value
-            .map(|value| ValueAndTimestamp { value, timestamp_ms })
-            .map_err(|source| self.unreadable(cx, &source))
+        let context_ms = cx.record_context().timestamp_ms;
+        read_stored_value(
+            &*self.value_serde,
+            &self.base.topic,
+            self.options.timestamped,
+            context_ms,
+            bytes,
+        )
+        .map_err(|source| self.unreadable(cx, &source))
     }
 
     pub(super) fn unreadable(&self, cx: &TaskContext, source: &SerdeError) -> Box<Error> {
-        let reason = format!(
-            "a stored row can't be read ({source}): the serde or the type changed under existing state; go back to the old one, or let the store be rebuilt under another name"
-        );
-        Box::new(Error::TaskCorrupted {
-            task: cx.task(),
-            store: self.base.name.to_string(),
-            reason,
-        })
+        unreadable(cx.task(), &self.base.name, source)
     }
 
     pub(super) fn unwritable(&self, cx: &TaskContext, what: &'static str, source: SerdeError) -> Box<Error> {
@@ -351,4 +357,53 @@ impl<L: Layout, V> Drop for TypedStore<L, V> {
     fn drop(&mut self) {
         self.base.budget.charge(self.cache.borrow().charged(), 0);
     }
+}
+
+/// Reads stored values apart from their store: for lists of rows that outlive the look-up.
+pub(super) struct Decoder<V> {
+    value: SharedSerde<V>,
+    pub(super) topic: Arc<str>,
+    store: Arc<str>,
+    pub(super) task: TaskId,
+    timestamped: bool,
+    timestamp_ms: i64,
+}
+
+impl<V: 'static> Decoder<V> {
+    pub(super) fn decode(&self, bytes: &[u8]) -> ProcessResult<ValueAndTimestamp<V>> {
+        read_stored_value(&*self.value, &self.topic, self.timestamped, self.timestamp_ms, bytes)
+            .map_err(|source| self.unreadable(&source))
+    }
+
+    pub(super) fn unreadable(&self, source: &SerdeError) -> Box<Error> {
+        unreadable(self.task, &self.store, source)
+    }
+}
+
+/// `ts8 ++ value` in a timestamped store; a plain one has the context's time.
+fn read_stored_value<V: 'static>(
+    serde: &dyn Serde<V>,
+    topic: &str,
+    timestamped: bool,
+    context_ms: i64,
+    bytes: &[u8],
+) -> Result<ValueAndTimestamp<V>, SerdeError> {
+    let (timestamp_ms, bytes) = match (timestamped, bytes.split_first_chunk::<8>()) {
+        (true, Some((time, rest))) => (i64::from_be_bytes(*time), rest),
+        (true, None) => (-1, bytes),
+        (false, _) => (context_ms, bytes),
+    };
+    let value = serde.deserialize(topic, Some(bytes))?;
+    Ok(ValueAndTimestamp { value, timestamp_ms })
+}
+
+fn unreadable(task: TaskId, store: &str, source: &SerdeError) -> Box<Error> {
+    let reason = format!(
+        "a stored row can't be read ({source}): the serde or the type changed under existing state; go back to the old one, or let the store be rebuilt under another name"
+    );
+    Box::new(Error::TaskCorrupted {
+        task,
+        store: store.to_owned(),
+        reason,
+    })
 }
