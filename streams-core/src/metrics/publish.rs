@@ -348,5 +348,4 @@ impl ClientMetrics {
 }
 
 #[cfg(test)]
-#[path = "publish_tests.rs"]
 mod tests;

@@ -4,10 +4,12 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use streams_dsl::{KafkaStreams, State, StreamsBuilder, StreamsConfig, Topology};
-use streams_testkit::{ChildApp, NewRecord, RunningApp, is_child_of_test, wait_until};
+use streams_testkit::{ChildApp, Exit, NewRecord, RunningApp, is_child_of_test, wait_until};
 use streams_tests::{broker, topic, unique};
 use tempfile::TempDir;
 use tokio::signal::unix::{SignalKind, signal};
+
+use crate::exact::assert_exact;
 
 const APP: &str = "application::application";
 /// Partitions of inputs and outputs, and so tasks.
@@ -150,7 +152,18 @@ pub(crate) fn wait_running(running: &mut RunningApp) -> u64 {
 }
 
 #[test]
-#[ignore = "run as a process by the tests of this binary"]
+fn an_application_that_nobody_kills_copies_and_closes() {
+    let app = Application::new(Kind::Copy);
+    let mut running = app.start();
+    assert_eq!(wait_running(&mut running), 0);
+    app.produce(0..100);
+    app.wait_committed(&mut running);
+    assert_eq!(running.terminate(LIMIT).unwrap(), Exit::Code(0));
+    assert_exact(&app);
+}
+
+#[test]
+#[ignore = "run by an_application_that_nobody_kills_copies_and_closes"]
 fn application() {
     if !is_child_of_test(APP) {
         return;

@@ -160,7 +160,10 @@ fn clean_restart_restores_nothing(app: &Application) {
     stop(&mut running);
     let lines = running.lines();
     assert!(lines.iter().any(|line| line.contains("state changed")), "{lines:?}");
-    assert!(!lines.iter().any(|line| line.contains("store is restored")), "{lines:?}");
+    assert!(
+        !lines.iter().any(|line| line.contains("store is restored")),
+        "{lines:?}"
+    );
 }
 
 /// Commits of 100 records, one after the other. The times are printed; `STREAMS_TIMED=1`, on a quiet machine, checks the

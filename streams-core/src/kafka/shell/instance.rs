@@ -121,7 +121,7 @@ impl Inner {
             lock(&self.running).threads.push(handle);
         }
         let inner = Arc::clone(self);
-        let metrics = ClientMetrics::new(&ids.client_id(), &self.config.application_id);
+        let metrics = ClientMetrics::new(ids.client_id(), &self.config.application_id);
         let supervisor = std::thread::Builder::new().name(format!("{}-supervisor", ids.client_id()));
         let supervisor = supervisor.spawn(move || inner.supervise(&reports, metrics));
         lock(&self.running).supervisor = supervisor.ok();
