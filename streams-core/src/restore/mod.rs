@@ -9,6 +9,8 @@ use crate::runtime::ChangelogRestore;
 /// A record of a changelog.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangelogRecord {
+    /// Its offset.
+    pub offset: i64,
     /// The store's key; a record without one is skipped.
     pub key: Option<Vec<u8>>,
     /// The plain value; `None` deletes.
@@ -39,6 +41,8 @@ pub fn apply(
     records: &[ChangelogRecord],
     position: i64,
 ) -> Result<u64, StateError> {
+    let position = stand(changelog, position);
+    let records: Vec<&ChangelogRecord> = records.iter().filter(|record| record.offset < position).collect();
     let stored: Vec<Option<Vec<u8>>> = records
         .iter()
         .map(|record| stored_value(changelog.timestamped, record))
@@ -64,7 +68,7 @@ pub fn apply(
 /// When the store can't be written.
 pub fn finish(state: &mut TaskState, changelog: &ChangelogRestore, position: i64) -> Result<(), StateError> {
     let metadata = StoreMetadata {
-        position,
+        position: stand(changelog, position),
         ..changelog.metadata
     };
     if changelog.from_zero {
@@ -95,6 +99,15 @@ pub fn replay_all(
     }
     finish(state, changelog, position)?;
     Ok(rows)
+}
+
+/// Where a replay stands: an exact end is never passed, although more was fetched.
+fn stand(changelog: &ChangelogRestore, position: i64) -> i64 {
+    if changelog.exact_end {
+        position.min(changelog.to.max(changelog.from))
+    } else {
+        position
+    }
 }
 
 /// The stored form of a changelog value: in a timestamped store the record's timestamp goes in front

@@ -139,7 +139,6 @@ impl StreamThreadCore {
             (Step::Commit, Outcome::Done) => {
                 self.transaction_began_ms = None;
                 self.totals.commits += 1;
-                self.fenced_before = false;
                 self.note_purgeable();
             }
             (Step::Apply, Outcome::Done) => {
@@ -191,8 +190,7 @@ impl StreamThreadCore {
             }
         }
         for id in failed {
-            let mut unassign = Vec::new();
-            self.forget_partitions(id, &mut unassign);
+            self.forget_partitions(id);
             let old = self.tasks.insert(
                 id,
                 Slot::Waiting {
@@ -203,7 +201,6 @@ impl StreamThreadCore {
             if let Some(Slot::Running(task)) = old {
                 self.retire(id, task.counters());
             }
-            self.steps.push_back(Step::Unassign(unassign));
             self.start_up_after_ms = now_ms + REOPEN_AFTER_MS;
         }
         Ok(())

@@ -82,6 +82,10 @@ pub struct StreamThreadCore {
     pub(super) budget: Rc<CacheBudget>,
     pub(super) tasks: BTreeMap<TaskId, Slot>,
     pub(super) partitions: BTreeMap<PartitionId, Owned>,
+    /// Partitions that are given up and still fetched. Kept apart from the steps, which a recovery may clear.
+    pub(super) to_unassign: Vec<PartitionId>,
+    /// Those of them that the shell is about to give up.
+    pub(super) unassigning: Vec<PartitionId>,
     pub(super) next_partition: u32,
     pub(super) next_slot: u32,
     pub(super) first_slots: BTreeMap<TaskId, u32>,
@@ -102,7 +106,7 @@ pub struct StreamThreadCore {
     pub(super) start_up_after_ms: i64,
     pub(super) start_up_failing_since_ms: Option<i64>,
     pub(super) retries: u32,
-    pub(super) fenced_before: bool,
+    pub(super) fenced_at_ms: Option<i64>,
     pub(super) reset_next: BTreeSet<TopicPartition>,
     pub(super) fetch_was_empty: bool,
     pub(super) totals: CoreTotals,
@@ -203,6 +207,8 @@ impl StreamThreadCore {
             opener,
             tasks: BTreeMap::new(),
             partitions: BTreeMap::new(),
+            to_unassign: Vec::new(),
+            unassigning: Vec::new(),
             next_partition: 0,
             next_slot: 1,
             first_slots: BTreeMap::new(),
@@ -223,7 +229,7 @@ impl StreamThreadCore {
             start_up_after_ms: 0,
             start_up_failing_since_ms: None,
             retries: 0,
-            fenced_before: false,
+            fenced_at_ms: None,
             reset_next: BTreeSet::new(),
             fetch_was_empty: false,
             totals: CoreTotals::default(),
@@ -287,8 +293,8 @@ impl StreamThreadCore {
         match error.kind {
             FetchErrorKind::OutOfRange { .. } if self.settings.reset.is_some() => {
                 tracing::warn!(%topic_partition, "the position is outside the log: starting again by auto.offset.reset");
-                self.reset_next.insert(topic_partition);
                 self.abort_and_rebuild();
+                self.reset_next.insert(topic_partition);
                 Ok(())
             }
             FetchErrorKind::OutOfRange { .. } => Err(Box::new(Error::Topics {
@@ -377,7 +383,9 @@ impl StreamThreadCore {
 
     /// Decides what is due, in order of urgency.
     fn plan_steps(&mut self, now_ms: i64) -> ProcessResult {
-        if !self.producer_ready {
+        if !self.to_unassign.is_empty() {
+            self.steps.push_back(Step::Unassign);
+        } else if !self.producer_ready {
             self.steps.push_back(Step::InitTransactions);
         } else if self.wanted.is_some() {
             self.plan_reassignment(now_ms)?;

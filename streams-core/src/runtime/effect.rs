@@ -52,6 +52,9 @@ pub struct ChangelogRestore {
     pub from: i64,
     /// The consumer's position that ends the restore (never a record count, never an EOF).
     pub to: i64,
+    /// Whether nothing at or beyond `to` may be applied: a source topic that serves as the changelog goes on with records
+    /// that are not processed yet (design rule 2.3).
+    pub exact_end: bool,
     /// Whether the store is emptied first and marked until it is done.
     pub from_zero: bool,
     /// Whether the record's timestamp is stored in front of the value.

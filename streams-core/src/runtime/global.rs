@@ -8,7 +8,7 @@ use streams_state::{StateReader, TaskState};
 
 use super::settings::CoreParts;
 use crate::error::{Error, ProcessResult};
-use crate::fetch::{Fetched, PartitionId};
+use crate::fetch::{FetchError, FetchErrorKind, Fetched, PartitionId};
 use crate::runtime::Assignment;
 use crate::stores::{CacheBudget, GlobalStores};
 use crate::task::{Task, TaskInput, TaskLimits, TaskSeed};
@@ -80,9 +80,18 @@ impl GlobalCore {
         let state = global.state;
         let mut inputs = Vec::new();
         let mut positions = Vec::new();
-        for (number, (topic_partition, start, _)) in (0..).zip(logs) {
+        for (number, (topic_partition, start, end)) in (0..).zip(logs) {
             let key = (topic_partition.topic.to_string(), topic_partition.partition);
             let start_offset = state.input_offsets().get(&key).copied().unwrap_or(*start).max(*start);
+            if start_offset > *end {
+                return Err(Box::new(Error::TaskCorrupted {
+                    task: TaskId::GLOBAL,
+                    store: topic_partition.topic.to_string(),
+                    reason: format!(
+                        "the global store has applied {topic_partition} up to {start_offset}, but the topic ends at {end}: it was truncated or made again; delete the local state of the global stores to fill them anew"
+                    ),
+                }));
+            }
             let id = PartitionId(number);
             inputs.push(TaskInput {
                 topic_partition: topic_partition.clone(),
@@ -140,7 +149,7 @@ impl GlobalCore {
             match item {
                 Fetched::Records(batch) => self.task.accept(batch)?,
                 Fetched::Eof { partition, offset, .. } => self.task.accept_eof(partition, offset)?,
-                Fetched::Error(error) => tracing::warn!(%error, "fetching for the global stores met an error"),
+                Fetched::Error(error) => fetch_failed(&error)?,
             }
         }
         let done = self.task.process(now_ms, usize::MAX)?;
@@ -165,6 +174,21 @@ impl GlobalCore {
     pub fn remaining(&self) -> i64 {
         let left = |(tp, position): (&TopicPartition, i64)| self.ends.get(tp).map_or(0, |end| (end - position).max(0));
         self.task.positions().map(left).sum()
+    }
+}
+
+/// A partition that can't be read any more stops the instance: its rows would silently stay as they are.
+fn fetch_failed(error: &FetchError) -> ProcessResult {
+    match error.kind {
+        FetchErrorKind::Transport | FetchErrorKind::Other(_) => {
+            tracing::warn!(%error, "fetching for the global stores met an error; the client goes on by itself");
+            Ok(())
+        }
+        _ => Err(Box::new(Error::Topics {
+            message: format!(
+                "a global table can't be read any more: {error}; mend the topic or the permission, or delete the local state of the global stores to fill them anew"
+            ),
+        })),
     }
 }
 

@@ -31,8 +31,9 @@ impl StreamThreadCore {
         self.wanted = None;
         self.steps.clear();
         self.closed = None;
-        let partitions: Vec<_> = self.partitions.keys().copied().collect();
+        self.to_unassign.extend(self.partitions.keys().copied());
         self.partitions.clear();
+        self.reset_next.clear();
         self.totals.tasks_closed += self.tasks.len() as u64;
         for (id, slot) in std::mem::take(&mut self.tasks) {
             tracing::info!(task_id = %id, "the task is lost");
@@ -41,9 +42,7 @@ impl StreamThreadCore {
                 drop(task.into_committed());
             }
         }
-        if !partitions.is_empty() {
-            self.steps.push_back(Step::Unassign(partitions));
-        }
+        self.steps.push_back(Step::Unassign);
         // An effect in flight ends first; its outcome then meets an empty core.
         if self.transaction_began_ms.is_some() {
             self.steps.push_back(Step::Abort);
@@ -74,7 +73,6 @@ impl StreamThreadCore {
             .filter(|task| !wanted.contains(task))
             .copied()
             .collect();
-        let mut unassign = Vec::new();
         for id in leaving {
             if let Some(Slot::Running(task)) = self.tasks.remove(&id) {
                 self.retire(id, task.counters());
@@ -82,12 +80,11 @@ impl StreamThreadCore {
             }
             tracing::info!(task_id = %id, "the task is given away");
             self.totals.tasks_closed += 1;
-            self.forget_partitions(id, &mut unassign);
+            self.forget_partitions(id);
+            self.forget_resets(id);
         }
         self.take_up(&wanted);
-        if !unassign.is_empty() {
-            self.steps.push_back(Step::Unassign(unassign));
-        }
+        self.steps.push_back(Step::Unassign);
         self.steps.push_back(Step::Acknowledge);
         Ok(())
     }
@@ -101,7 +98,17 @@ impl StreamThreadCore {
         }
     }
 
-    pub(super) fn forget_partitions(&mut self, task: TaskId, forgotten: &mut Vec<crate::fetch::PartitionId>) {
+    /// A reset that was due belongs to this ownership: whoever comes next goes by what is committed then.
+    fn forget_resets(&mut self, task: TaskId) {
+        let Some(plan) = self.plan.subtopology(task.subtopology) else {
+            return;
+        };
+        self.reset_next
+            .retain(|tp| tp.partition != task.partition || !plan.source_topics.contains_key(&tp.topic));
+    }
+
+    pub(super) fn forget_partitions(&mut self, task: TaskId) {
+        let forgotten = &mut self.to_unassign;
         self.partitions.retain(|id, owned| {
             let keep = owned.task != task;
             if !keep {

@@ -14,9 +14,11 @@ impl StreamThreadCore {
             Step::InitTransactions => Ok(Some(Effect::InitTransactions)),
             Step::RecreateProducer => Ok(Some(Effect::RecreateProducer)),
             Step::Abort => Ok(self.transaction_began_ms.map(|_| Effect::AbortTransaction)),
-            Step::Unassign(partitions) => Ok(Some(Effect::Unassign {
-                partitions: partitions.clone(),
-            })),
+            Step::Unassign => {
+                self.unassigning = std::mem::take(&mut self.to_unassign);
+                let partitions = self.unassigning.clone();
+                Ok((!partitions.is_empty()).then_some(Effect::Unassign { partitions }))
+            }
             Step::Pause(partitions) => Ok(Some(Effect::Pause {
                 partitions: partitions.clone(),
             })),
@@ -58,7 +60,7 @@ impl StreamThreadCore {
                 self.totals.producers += 1;
                 Ok(())
             }
-            Step::Unassign(_)
+            Step::Unassign
             | Step::Pause(_)
             | Step::Resume(_)
             | Step::HeartbeatNow
@@ -76,6 +78,9 @@ impl StreamThreadCore {
 
     pub(super) fn step_failed(&mut self, step: Step, failure: CallFailure, now_ms: i64) -> ProcessResult {
         tracing::debug!(?step, code = failure.code, message = failure.message, class = ?failure.class, "a step failed");
+        if step == Step::Unassign {
+            self.to_unassign.append(&mut self.unassigning);
+        }
         if step.is_start_up() {
             return self.start_up_failed(failure, now_ms);
         }
@@ -156,17 +161,22 @@ impl StreamThreadCore {
     /// within our own clock's timeout it must be another process, and two of them would fence each other for ever
     /// (design rule 1.13).
     fn fenced(&mut self, failure: CallFailure, now_ms: i64) -> ProcessResult {
+        /// Fenced twice within this time, whatever was committed in between, means two processes of one identity.
+        const DUEL_MS: i64 = 300_000;
         let in_time = self
             .transaction_began_ms
             .is_some_and(|began_ms| now_ms - began_ms < self.settings.transaction_timeout_ms);
-        if in_time && self.fenced_before {
+        let lately = self.fenced_at_ms.is_some_and(|at_ms| now_ms - at_ms < DUEL_MS);
+        if in_time && lately {
             let reason = format!(
                 "another process uses the transactional id of this one ({}): give each process its own state.dir or process.id",
                 failure.message
             );
             return Err(Box::new(Error::TaskMigrated { reason }));
         }
-        self.fenced_before = in_time;
+        if in_time {
+            self.fenced_at_ms = Some(now_ms);
+        }
         tracing::warn!(
             code = failure.code,
             message = failure.message,
@@ -258,7 +268,6 @@ impl StreamThreadCore {
         self.commit_now = false;
         self.incarnation += 1;
         self.epoch = self.epoch.wrapping_add(1).max(1);
-        let mut unassign = Vec::new();
         let running: Vec<_> = self
             .tasks
             .iter()
@@ -266,7 +275,7 @@ impl StreamThreadCore {
             .map(|(id, _)| *id)
             .collect();
         for id in running {
-            self.forget_partitions(id, &mut unassign);
+            self.forget_partitions(id);
             if let Some(Slot::Running(task)) = self.tasks.remove(&id) {
                 self.retire(id, task.counters());
                 let (state, schedules) = task.into_committed();
@@ -279,9 +288,7 @@ impl StreamThreadCore {
                 );
             }
         }
-        if !unassign.is_empty() {
-            self.steps.push_back(Step::Unassign(unassign));
-        }
+        self.steps.push_back(Step::Unassign);
     }
 }
 

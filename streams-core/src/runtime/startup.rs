@@ -79,7 +79,6 @@ impl StreamThreadCore {
     }
 
     pub(super) fn start_up_step_done(&mut self, step: &Step, outcome: Outcome, now_ms: i64) -> ProcessResult {
-        self.start_up_failing_since_ms = None;
         match (step, outcome) {
             (Step::FetchCommitted, Outcome::Committed(offsets)) => self.committed_known(offsets),
             (Step::ResolveReset, Outcome::Started(offsets)) => {
@@ -89,7 +88,10 @@ impl StreamThreadCore {
             (Step::ListChangelogs, Outcome::Changelogs(facts)) => {
                 self.changelogs_known(&facts.into_iter().collect(), now_ms)
             }
-            (Step::Assign(_), Outcome::Done) => Ok(()),
+            (Step::Assign(_), Outcome::Done) => {
+                self.start_up_failing_since_ms = None;
+                Ok(())
+            }
             (step, outcome) => Err(Error::bug(format!("{outcome:?} does not answer {step:?}"))),
         }
     }
@@ -111,6 +113,11 @@ impl StreamThreadCore {
                 setting: "task.timeout.ms",
             }));
         }
+        tracing::info!(
+            code = failure.code,
+            message = failure.message,
+            "the start-up of tasks is tried again"
+        );
         self.start_up_after_ms = now_ms + RETRY_MS;
         Ok(())
     }
@@ -523,7 +530,10 @@ fn judge(
         own_commit: false,
         applied_at_ms: now_ms,
     };
-    let known = state.store_metadata(store).cloned();
+    let in_the_middle = state
+        .is_restoring_from_zero(store)
+        .map_err(|source| Error::state(id, source))?;
+    let known = state.store_metadata(store).copied().filter(|_| !in_the_middle);
     let (from, to, from_zero) = match assess(known.as_ref(), facts, now_ms) {
         Verdict::Current => return Ok(None),
         Verdict::Tail { from, to } => (from, to, false),
@@ -557,6 +567,7 @@ fn judge(
         return Ok(None);
     }
     Ok(Some(ChangelogRestore {
+        exact_end: facts.source_topic_committed.is_some(),
         store,
         name: name.to_owned(),
         topic_partition,

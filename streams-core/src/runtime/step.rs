@@ -12,7 +12,7 @@ pub(super) enum Step {
     ListChangelogs,
     Restore(TaskId),
     Assign(TaskId),
-    Unassign(Vec<PartitionId>),
+    Unassign,
     Pause(Vec<PartitionId>),
     Resume(Vec<PartitionId>),
     Begin,

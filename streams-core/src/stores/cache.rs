@@ -38,6 +38,9 @@ pub(crate) struct Slot<V> {
     pub(crate) old: Option<Box<[u8]>>,
     /// Where the last update came from, while the entry is dirty.
     pub(crate) context: Option<RecordContext>,
+    /// Whether the row existed before the first update since the last flush: the delete of a row that never was is
+    /// neither logged nor forwarded.
+    pub(crate) existed: bool,
     /// Not yet in the task's bytes.
     pub(crate) unserialized: bool,
     value_len: usize,
@@ -93,6 +96,7 @@ impl<V> Cache<V> {
             held,
             old: None,
             context: None,
+            existed: false,
             unserialized: false,
             value_len,
             charged: 0,

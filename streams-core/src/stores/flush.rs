@@ -39,11 +39,11 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
             };
             slot.unserialized = false;
             key.extend_from_slice(&slot.key);
-            (slot.held.take(), slot.old.take(), context)
+            (slot.held.take(), slot.old.take(), context, slot.existed)
         };
-        let (held, old, context) = taken;
+        let (held, old, context, existed) = taken;
         cx.current = context;
-        let held = match self.write_entry(cx, &key, &held, at)? {
+        let held = match self.write_entry(cx, &key, &held, (at, existed))? {
             true => self.forward(cx, &key, held, old.as_deref())?,
             false => held,
         };
@@ -59,7 +59,13 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
 
     /// Puts an entry into the task's bytes and the changelog; false if it is a delete of a row that is not there, which
     /// is neither written nor forwarded.
-    fn write_entry(&self, cx: &mut TaskContext, key: &[u8], held: &Held<V>, at: u32) -> ProcessResult<bool> {
+    fn write_entry(
+        &self,
+        cx: &mut TaskContext,
+        key: &[u8],
+        held: &Held<V>,
+        (at, existed): (u32, bool),
+    ) -> ProcessResult<bool> {
         let timestamp_ms = cx.current.timestamp_ms;
         match held {
             Held::Value(value, time) => {
@@ -69,15 +75,16 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
                 Ok(true)
             }
             Held::Absent => {
-                let mut there = false;
-                self.layout
-                    .read(&cx.state, self.base.id, key, &mut |bytes| there = bytes.is_some())
-                    .map_err(|e| Error::state(cx.task(), e))?;
-                if there {
+                if existed {
                     self.store(cx, key, None)?;
                     self.log(cx, key, None, timestamp_ms)?;
+                } else {
+                    // A scan may have written the row, and the delete after it is still to be written.
+                    self.layout
+                        .write(&mut cx.state, self.base.id, key, None)
+                        .map_err(|e| Error::state(cx.task(), e))?;
                 }
-                Ok(there)
+                Ok(existed)
             }
             Held::Out => Err(Error::bug(format!(
                 "store {}: a dirty value is lent out",

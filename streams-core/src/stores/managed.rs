@@ -208,6 +208,11 @@ impl TaskStores {
         )))
     }
 
+    /// Whether a flush has something to do.
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.order.iter().any(|store| store.is_dirty())
+    }
+
     /// Brings the caches back under the budget; called between records.
     pub(crate) fn evict(&self, cx: &mut TaskContext, budget: &CacheBudget) -> ProcessResult {
         let mut largest: Vec<_> = self.by_name.values().map(|entry| &entry.managed).collect();

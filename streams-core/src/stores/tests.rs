@@ -6,12 +6,18 @@ use std::sync::Arc;
 
 use streams_state::{Direction, StoreSpec, TaskState};
 
-use super::{CacheBudget, KeyValueLayout, KeyValueStore, ManagedStore, StoreBuilder, StoreOptions, TypedStore};
+use super::{
+    CacheBudget, Changelog, KeyValueLayout, KeyValueStore, ManagedStore, StoreBuilder, StoreOptions, TypedStore,
+};
 use crate::processor::TaskContext;
 use crate::serde::DefaultSerde;
 use crate::{Headers, Record, TaskId};
 
 fn store(cache_bytes: usize) -> (KeyValueStore<String, i64>, TaskContext) {
+    logged_store(cache_bytes, None)
+}
+
+fn logged_store(cache_bytes: usize, changelog: Option<Changelog>) -> (KeyValueStore<String, i64>, TaskContext) {
     let state = TaskState::in_memory("0_0", vec![StoreSpec::key_value("s")]).unwrap();
     let id = state.store_id("s").unwrap();
     let task = TaskId::new(0, 0);
@@ -19,7 +25,7 @@ fn store(cache_bytes: usize) -> (KeyValueStore<String, i64>, TaskContext) {
     let builder = StoreBuilder {
         name: "s".into(),
         id,
-        changelog: None,
+        changelog,
         topic: "s".into(),
         budget: CacheBudget::new(cache_bytes),
     };
@@ -99,4 +105,39 @@ fn eviction_keeps_the_budget_and_loses_nothing() {
             .map(|row| (row.value, row.timestamp_ms)),
         Some((42, 7))
     );
+}
+
+#[test]
+fn a_delete_is_logged_although_a_scan_has_already_written_it() {
+    let changelog = Changelog {
+        topic: 0,
+        partition: 0,
+        slot: 1,
+    };
+    let (store, mut cx) = logged_store(1 << 20, Some(changelog));
+    cx.output_topic("app-s-changelog");
+    put(&store, &mut cx, "k", Some(1));
+    put(&store, &mut cx, "never-flushed", Some(2));
+    put(&store, &mut cx, "never-flushed", None);
+    store.flush(&mut cx).unwrap();
+    assert_eq!(
+        cx.outbox.len(),
+        1,
+        "a row that came and went within one flush is not logged"
+    );
+    put(&store, &mut cx, "k", None);
+    assert_eq!(keys(&store, &mut cx, Direction::Forward), []);
+    store.flush(&mut cx).unwrap();
+    let logged: Vec<_> = cx.outbox.iter().map(|record| record.value.is_some()).collect();
+    assert_eq!(logged, [true, false], "the value, then its tombstone");
+}
+
+#[test]
+fn a_row_that_only_a_scan_has_written_is_gone_after_its_delete() {
+    let (store, mut cx) = store(1 << 20);
+    put(&store, &mut cx, "k", Some(1));
+    assert_eq!(keys(&store, &mut cx, Direction::Forward).len(), 1);
+    put(&store, &mut cx, "k", None);
+    store.flush(&mut cx).unwrap();
+    assert_eq!(keys(&store, &mut cx, Direction::Forward), []);
 }

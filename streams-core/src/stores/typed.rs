@@ -216,6 +216,9 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
             return Err(Error::bug("a cache slot is gone"));
         };
         let dirty = slot.context.is_some();
+        if !dirty {
+            slot.existed = matches!(slot.held, Held::Value(..));
+        }
         let keep_old = self.send_old.get() && !dirty;
         let keep_undo = dirty && cx.handlers().processing.may_resume();
         let mut bytes = None;
@@ -240,7 +243,11 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
             }
             // A dirty row without kept bytes was absent; a clean one is read again from the task's bytes.
             None if slot.context.is_some() => slot.held = Held::Absent,
-            None => cache.remove(at),
+            None => {
+                let before = cache.charged();
+                cache.remove(at);
+                self.base.budget.charge(before, cache.charged());
+            }
         }
         Ok(())
     }

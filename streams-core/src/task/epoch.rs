@@ -92,8 +92,21 @@ impl Task {
                 },
             ))
         });
+        let from_inputs = self.source_changelogs.iter().filter_map(|(store, topic)| {
+            let changelog_topic_id = state
+                .store_metadata(*store)
+                .and_then(|before| before.changelog_topic_id);
+            let input = epoch.offsets.iter().find(|o| o.topic_partition.topic == *topic)?;
+            let metadata = StoreMetadata {
+                changelog_topic_id,
+                position: input.offset,
+                own_commit: false,
+                applied_at_ms: now_ms,
+            };
+            Some((*store, metadata))
+        });
         let metadata = EpochMetadata {
-            stores: stores.collect(),
+            stores: stores.chain(from_inputs).collect(),
             input_offsets: epoch
                 .offsets
                 .iter()

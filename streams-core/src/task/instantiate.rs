@@ -70,7 +70,7 @@ impl Task {
         let (partition_times, operator_times) = committed_times(&inputs)?;
         cx.set_committed_times(operator_times);
         cx.stream_time_ms = partition_times.iter().copied().max().unwrap_or(-1);
-        let (stores, changelogs) = make_stores(topology, plan, &mut cx, first_slot, &budget)?;
+        let (stores, changelogs, source_changelogs) = make_stores(topology, plan, &mut cx, first_slot, &budget)?;
         let mut graph = BuiltGraph::default();
         let sources = make_nodes(topology, plan, &stores, &mut cx, &mut graph)?;
         let queues = make_queues(topology, plan, inputs, &partition_times)?;
@@ -80,6 +80,8 @@ impl Task {
         }
         cx.punctuations.reset_wall_clock(&schedules);
         let committed_schedules = cx.punctuations.next_times();
+        // What `init` wrote or forwarded belongs to the next commit, with this task's offsets.
+        let touched = !cx.outbox.is_empty() || cx.state.is_dirty() || stores.is_dirty();
         Ok(Task {
             id,
             cx,
@@ -88,10 +90,11 @@ impl Task {
             stores,
             budget,
             changelogs,
+            source_changelogs,
             close_hooks,
             idle: IdleClock::default(),
             limits,
-            touched: false,
+            touched,
             committed_schedules,
         })
     }
@@ -117,7 +120,7 @@ fn committed_times(inputs: &[TaskInput]) -> ProcessResult<(Vec<i64>, BTreeMap<St
     Ok((partition_times, operator_times))
 }
 
-type MadeStores = (TaskStores, Vec<(StoreId, u32)>);
+type MadeStores = (TaskStores, Vec<(StoreId, u32)>, Vec<(StoreId, Arc<str>)>);
 
 fn make_stores(
     topology: &Topology,
@@ -128,6 +131,7 @@ fn make_stores(
 ) -> ProcessResult<MadeStores> {
     let mut stores = Vec::new();
     let mut changelogs = Vec::new();
+    let mut source_changelogs = Vec::new();
     for (slot, name) in (first_slot..).zip(&plan.stores) {
         let definition = topology
             .store(name)
@@ -146,6 +150,13 @@ fn make_stores(
             .changelog
             .as_ref()
             .is_some_and(|changelog| changelog.source_topic.is_none());
+        if let Some(source) = definition
+            .changelog
+            .as_ref()
+            .and_then(|changelog| changelog.source_topic.clone())
+        {
+            source_changelogs.push((id, source));
+        }
         let changelog = logged.then(|| {
             changelogs.push((id, slot));
             Changelog {
@@ -163,7 +174,7 @@ fn make_stores(
         };
         stores.push((Arc::clone(name), definition.factory.build(builder)));
     }
-    Ok((TaskStores::new(stores), changelogs))
+    Ok((TaskStores::new(stores), changelogs, source_changelogs))
 }
 
 fn make_nodes(

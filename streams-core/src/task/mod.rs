@@ -40,6 +40,8 @@ pub(crate) struct Task {
     budget: Rc<CacheBudget>,
     /// The logged stores and under which number their acknowledged offsets come back.
     changelogs: Vec<(streams_state::StoreId, u32)>,
+    /// Stores whose changelog is a source topic: they stand where the input stands.
+    source_changelogs: Vec<(streams_state::StoreId, std::sync::Arc<str>)>,
     close_hooks: Vec<Box<dyn FnOnce(&mut TaskContext)>>,
     idle: IdleClock,
     limits: TaskLimits,

@@ -113,6 +113,12 @@ impl MemoryShell {
             ),
             Effect::Assign { partitions } => {
                 for assignment in partitions {
+                    let known = |position: &Position| position.assignment.topic_partition == assignment.topic_partition;
+                    if self.positions.values().any(known) {
+                        // As the real client: a partition is assigned once.
+                        let message = format!("{} is assigned already", assignment.topic_partition);
+                        return Ok(failed(FailureClass::Stop, "_INVALID_ARG", &message));
+                    }
                     let next = assignment.start_offset;
                     self.positions.insert(
                         assignment.id,
@@ -325,6 +331,7 @@ fn restore(mut job: RestoreJob, broker: &MemoryBroker) -> Restored {
                 .map(|log| log.read_committed(from, 1_000))
                 .unwrap_or_default();
             let records = records.into_iter().map(|r| crate::restore::ChangelogRecord {
+                offset: r.offset,
                 key: r.key,
                 value: r.value,
                 timestamp_ms: r.timestamp_ms,

@@ -7,7 +7,7 @@ use crate::TopicPartition;
 use crate::error::{Error, ProcessResult};
 use crate::kafka::admin::{Isolation, OffsetSpec};
 use crate::kafka::consumer::{AssignedPartition, BatchConsumer};
-use crate::kafka::errors::{ClientError, Reaction, TxnError};
+use crate::kafka::errors::{ClientError, Reaction, TxnError, TxnErrorClass};
 use crate::kafka::group::CommandSender;
 use crate::kafka::producer::{GroupIdentity, OffsetCommit, TransactionalProducer};
 use crate::membership::MembershipCommand;
@@ -18,7 +18,12 @@ const SLICE_MS: u64 = 2_000;
 /// `init_transactions` waits for the coordinator, which may have to abort a transaction first.
 const INIT_MS: u64 = 30_000;
 /// Committed offsets wait for pending transactions; between slices commits of other tasks go on.
-const COMMITTED_MS: u64 = 1_000;
+const COMMITTED_MS: u64 = 500;
+
+/// How librdkafka refuses a record in a transaction that has to be aborted.
+const WRONG_STATE: &str = "_STATE";
+/// Refusals that are the record's own fault: the production handler is asked.
+const TOO_LARGE: [&str; 2] = ["MSG_SIZE_TOO_LARGE", "RECORD_LIST_TOO_LARGE"];
 
 /// The clients of one stream thread.
 pub(super) struct Clients {
@@ -197,8 +202,28 @@ impl Clients {
             let mut first = 0;
             while let Err(error) = producer.send_from(outbox, first) {
                 let topic_partition = TopicPartition::new(error.topic.clone(), error.partition);
-                if !matches!(error.class, crate::kafka::errors::TxnErrorClass::Other) {
+                if !matches!(error.class, TxnErrorClass::Other) {
                     return Ok(Some(class_failed(error.class, &error.name, &error.message)));
+                }
+                if error.name == WRONG_STATE {
+                    // An earlier record failed and the transaction has to be aborted; what about is in its report.
+                    return Ok(Some(class_failed(
+                        TxnErrorClass::Abortable,
+                        &error.name,
+                        &error.message,
+                    )));
+                }
+                let changelog = outbox
+                    .iter_from(error.index)
+                    .next()
+                    .is_some_and(|record| record.slot > 0);
+                if changelog || !TOO_LARGE.contains(&&*error.name) {
+                    // A store must never be ahead of its changelog, whatever the handler says.
+                    return Err(Box::new(Error::Produce {
+                        topic_partition,
+                        code: error.name,
+                        message: error.message,
+                    }));
                 }
                 core.may_drop(&topic_partition, &error.name, &error.message)?;
                 dropped += 1;
@@ -221,7 +246,7 @@ impl Clients {
             let topic_partition = TopicPartition::new(failure.topic.clone(), failure.partition);
             return match failure.reaction() {
                 Reaction::ReplaceProducer => Ok(Some(class_failed(
-                    crate::kafka::errors::TxnErrorClass::Fatal,
+                    TxnErrorClass::Fatal,
                     &failure.name,
                     &failure.message,
                 ))),
@@ -308,8 +333,7 @@ fn refused(error: &TxnError) -> Outcome {
     })
 }
 
-fn class_failed(class: crate::kafka::errors::TxnErrorClass, code: &str, message: &str) -> Outcome {
-    use crate::kafka::errors::TxnErrorClass;
+fn class_failed(class: TxnErrorClass, code: &str, message: &str) -> Outcome {
     let class = match class {
         TxnErrorClass::Fatal if code.contains("FENCED") => FailureClass::Fenced,
         TxnErrorClass::Fatal => FailureClass::Fatal,

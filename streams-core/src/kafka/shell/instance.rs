@@ -125,6 +125,10 @@ impl Inner {
         let supervisor = std::thread::Builder::new().name(format!("{}-supervisor", ids.client_id()));
         let supervisor = supervisor.spawn(move || inner.supervise(&reports, metrics));
         lock(&self.running).supervisor = supervisor.ok();
+        if *self.state.borrow() == State::PendingShutdown {
+            // Closed while it started: the threads did not exist yet when they were told to stop.
+            self.stop_threads();
+        }
         Ok(())
     }
 
@@ -306,6 +310,7 @@ impl Inner {
             Arc::clone(globals),
         );
         let poll_ms = self.config.poll_ms.max(1);
+        let inner_timeout_ms = self.config.task_timeout_ms;
         let name = ids.stream_thread(number);
         let thread_id = name.clone();
         let body = move || {
@@ -329,6 +334,11 @@ impl Inner {
                 alive_ms: 0,
                 published_ms: 0,
                 fetched: Vec::new(),
+                chunk: 100,
+                closing: false,
+                waiting: None,
+                unanswered_since_ms: None,
+                task_timeout_ms: inner_timeout_ms,
                 metrics,
             };
             thread.run();

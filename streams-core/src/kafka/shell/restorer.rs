@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::clock::Clock;
 use super::hooks;
 use crate::TaskId;
-use crate::fetch::{Fetched, PartitionBatch, PartitionId};
+use crate::fetch::{FetchErrorKind, Fetched, PartitionBatch, PartitionId};
 use crate::kafka::consumer::{AssignedPartition, BatchConsumer};
 use crate::restore::{self, ChangelogRecord};
 use crate::runtime::{CallFailure, ChangelogRestore, FailureClass, RestoreJob, RestoreProgress, Restored};
@@ -283,6 +283,14 @@ fn take(progress: &mut [Progress<'_>], item: Fetched) -> Result<(), CallFailure>
                 part.buffered_to = part.buffered_to.max(offset);
             }
         }
+        Fetched::Error(error)
+            if matches!(
+                error.kind,
+                FetchErrorKind::TopicAuthorization | FetchErrorKind::Authentication | FetchErrorKind::Fatal
+            ) =>
+        {
+            return Err(failed(FailureClass::Stop, "FETCH", &error.to_string()));
+        }
         Fetched::Error(error) if error.partition.is_some() => {
             return Err(failed(FailureClass::Retriable, "FETCH", &error.to_string()));
         }
@@ -294,6 +302,7 @@ fn take(progress: &mut [Progress<'_>], item: Fetched) -> Result<(), CallFailure>
 fn add(part: &mut Progress<'_>, batch: &PartitionBatch) {
     for record in batch.iter() {
         part.buffered.push(ChangelogRecord {
+            offset: record.offset,
             key: record.key.map(<[u8]>::to_vec),
             value: record.value.map(<[u8]>::to_vec),
             timestamp_ms: record.timestamp_ms,

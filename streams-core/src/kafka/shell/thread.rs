@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,11 +15,19 @@ use crate::fetch::Fetched;
 use crate::kafka::admin::AdminClient;
 use crate::membership::{MembershipEvent, StatusCode};
 use crate::metrics::publish::ThreadMetrics;
-use crate::runtime::{CoreStatus, GroupIdentity, RestoreProgress, StreamThreadCore};
+use crate::runtime::{CoreStatus, FailureClass, GroupIdentity, RestoreProgress, StreamThreadCore};
 use crate::topology::TopologyPlan;
 
 /// Records taken from the client and processed in one round, so that commits and the group are looked at in between.
 const ROUND_RECORDS: usize = 4_000;
+/// How long a round of processing may take before effects and the group have their turn, milliseconds.
+const ROUND_MS: i64 = 50;
+/// A chunk that took no longer than this may grow.
+const FAST_MS: i64 = 5;
+/// A chunk that took longer than this shrinks.
+const SLOW_MS: i64 = 20;
+/// How long an event waits for an answer of the cluster before it is tried again, milliseconds.
+const RETRY_MS: i64 = 200;
 /// How often the group is told that this thread is alive, milliseconds.
 const ALIVE_MS: i64 = 100;
 /// How often the thread's status is published, milliseconds.
@@ -78,6 +86,15 @@ pub(super) struct StreamThread {
     pub(super) alive_ms: i64,
     pub(super) published_ms: i64,
     pub(super) fetched: Vec<Fetched>,
+    /// Records processed between two looks at the clock.
+    pub(super) chunk: usize,
+    /// The instance stops: nothing new is taken up.
+    pub(super) closing: bool,
+    /// An event that can't be applied yet, and when it is tried again.
+    pub(super) waiting: Option<(MembershipEvent, i64)>,
+    /// Since when the cluster does not answer.
+    pub(super) unanswered_since_ms: Option<i64>,
+    pub(super) task_timeout_ms: i64,
     pub(super) metrics: ThreadMetrics,
 }
 
@@ -136,11 +153,32 @@ impl StreamThread {
         self.metrics.polled(polled_ms - polling_ms, records_in(&fetched));
         self.core.accept(&mut fetched)?;
         self.fetched = fetched;
-        let records = self.core.process(polled_ms, ROUND_RECORDS)?;
+        let records = self.process(polled_ms)?;
         self.metrics.processed(self.clock.now_ms() - polled_ms, records);
         self.effects()?;
         self.publish();
         Ok(())
+    }
+
+    /// Processes for a bounded time, in chunks that shrink while user code is slow, so that the group, the commit interval
+    /// and the transaction's timer are looked at in between (design rules 1.11 and 1.12).
+    fn process(&mut self, started_ms: i64) -> ProcessResult<usize> {
+        let mut records = 0;
+        loop {
+            let before_ms = self.now_and_alive();
+            let done = self.core.process(before_ms, self.chunk)?;
+            records += done;
+            let after_ms = self.clock.now_ms();
+            let drained = done < self.chunk;
+            match after_ms - before_ms {
+                0..=FAST_MS if !drained => self.chunk = (self.chunk * 2).min(ROUND_RECORDS),
+                took_ms if took_ms > SLOW_MS => self.chunk = (self.chunk / 2).max(1),
+                _ => {}
+            }
+            if drained || after_ms - started_ms >= ROUND_MS {
+                return Ok(records);
+            }
+        }
     }
 
     fn now_and_alive(&mut self) -> i64 {
@@ -187,10 +225,26 @@ impl StreamThread {
 
     /// Applies what the group says, in order, each event whole before the next.
     fn membership(&mut self) -> ProcessResult {
-        while let Ok(event) = self.events.try_recv() {
+        loop {
+            let event = match self.waiting.take() {
+                Some((event, next_ms)) if self.clock.now_ms() < next_ms => {
+                    self.waiting = Some((event, next_ms));
+                    return Ok(());
+                }
+                Some((event, _)) => event,
+                None => match self.events.try_recv() {
+                    Ok(event) => event,
+                    Err(TryRecvError::Empty) => return Ok(()),
+                    Err(TryRecvError::Disconnected) if self.closing => return Ok(()),
+                    Err(TryRecvError::Disconnected) => {
+                        return Err(Box::new(Error::Membership {
+                            message: "the membership thread has ended: restart the instance".to_owned(),
+                        }));
+                    }
+                },
+            };
             self.apply(event)?;
         }
-        Ok(())
     }
 
     fn apply(&mut self, event: MembershipEvent) -> ProcessResult {
@@ -201,7 +255,7 @@ impl StreamThread {
                 active,
                 ready,
                 status,
-                ..
+                standby,
             } => {
                 for status in &status {
                     self.look_at(status)?;
@@ -213,9 +267,20 @@ impl StreamThread {
                     ready,
                     "the group assigned tasks"
                 );
-                if ready && !active.is_empty() {
-                    self.refresh_topics()?;
+                if ready && !active.is_empty() && !self.closing && !self.refresh_topics()? {
+                    // The cluster does not answer now. The events behind this one wait too: they are applied in order.
+                    let event = MembershipEvent::Assigned {
+                        assignment,
+                        member,
+                        active,
+                        standby,
+                        ready,
+                        status,
+                    };
+                    self.waiting = Some((event, self.clock.now_ms() + RETRY_MS));
+                    return Ok(());
                 }
+                let active = if self.closing { Vec::new() } else { active };
                 let group = GroupIdentity {
                     member_id: member.member_id,
                     member_epoch: member.epoch,
@@ -271,15 +336,28 @@ impl StreamThread {
         }
     }
 
-    fn refresh_topics(&mut self) -> ProcessResult {
-        let topics = self.clients.cluster.topics(&self.plan);
-        let topics = topics.map_err(|error| Error::Kafka {
+    /// Learns the partition counts; false = the cluster does not answer now.
+    fn refresh_topics(&mut self) -> ProcessResult<bool> {
+        let error = match self.clients.cluster.topics(&self.plan) {
+            Ok(topics) => {
+                self.unanswered_since_ms = None;
+                self.core.set_topics(Arc::new(topics));
+                return Ok(true);
+            }
+            Err(error) => error,
+        };
+        let now_ms = self.clock.now_ms();
+        let waited_ms = now_ms - *self.unanswered_since_ms.get_or_insert(now_ms);
+        let failure = super::cluster::failure_of(&error);
+        if failure.class == FailureClass::Retriable && waited_ms < self.task_timeout_ms {
+            tracing::warn!(%error, "topics can't be described now; the assignment waits");
+            return Ok(false);
+        }
+        Err(Box::new(Error::Kafka {
             what: "describing topics".to_owned(),
-            code: error.name.clone(),
-            message: error.to_string(),
-        })?;
-        self.core.set_topics(Arc::new(topics));
-        Ok(())
+            code: failure.code,
+            message: failure.message,
+        }))
     }
 
     fn tell(&mut self, state: State) {
@@ -316,10 +394,13 @@ impl StreamThread {
     /// Commits what is processed, gives every task back and says so to the group.
     fn finish(&mut self) -> ProcessResult {
         let deadline_ms = self.clock.now_ms() + STOP_MS;
+        self.closing = true;
+        self.waiting = None;
         let group = self.core.group().clone();
         self.core.on_assigned(group, []);
         while self.core.has_uncommitted() || !self.core.status_settled() || !self.core.is_idle() {
             self.effects()?;
+            std::thread::park_timeout(Duration::from_millis(1));
             if self.clock.now_ms() > deadline_ms {
                 return Err(Box::new(Error::Timeout {
                     what: "the last commit".to_owned(),

@@ -264,3 +264,74 @@ fn rule_3_1_a_resumed_failure_leaves_a_dirty_aggregate_as_it_was() {
         );
     }
 }
+
+#[test]
+fn a_second_recovery_before_the_first_has_ended_still_gives_up_what_is_fetched() {
+    for second in [FailureClass::Fatal, FailureClass::Fenced] {
+        let mut world = world(true);
+        fail_at(&mut world, FailureClass::Abortable, |effect| {
+            matches!(effect, Effect::Flush { .. })
+        });
+        fail_at(&mut world, second, |effect| matches!(effect, Effect::AbortTransaction));
+        world.run_to_end();
+        assert!(
+            world
+                .latest("out")
+                .values()
+                .all(|value| value.as_deref() == Some(b"10")),
+            "{second:?}"
+        );
+    }
+}
+
+#[test]
+fn tasks_lost_in_the_middle_of_a_recovery_can_be_given_back() {
+    let mut world = world(true);
+    fail_at(&mut world, FailureClass::StaleMember, |effect| {
+        matches!(effect, Effect::SendOffsets { .. })
+    });
+    assert!(
+        world
+            .run(|_, effect| matches!(effect, Effect::Unassign { .. } | Effect::HeartbeatNow))
+            .unwrap()
+    );
+    let now_ms = world.now_ms;
+    let core = &mut world.process.as_mut().unwrap().core;
+    core.on_outcome(failure(FailureClass::Retriable), now_ms).ok();
+    core.on_lost().unwrap();
+    let group = GroupIdentity {
+        member_id: "m".to_owned(),
+        member_epoch: 3,
+    };
+    core.on_assigned(group, [crate::TaskId::new(0, 0), crate::TaskId::new(0, 1)]);
+    world.run_to_end();
+    assert!(
+        world
+            .latest("out")
+            .values()
+            .all(|value| value.as_deref() == Some(b"10"))
+    );
+}
+
+#[test]
+fn a_fencing_duel_ends_whatever_was_committed_in_between() {
+    let mut world = world(false);
+    fail_at(&mut world, FailureClass::Fenced, |effect| {
+        matches!(effect, Effect::CommitTransaction { .. })
+    });
+    let mut commits = 0;
+    let stopped = world.run(|_, effect| {
+        commits += usize::from(matches!(effect, Effect::CommitTransaction { .. }));
+        commits == 3
+    });
+    assert!(stopped.unwrap(), "only {commits} commits");
+    let now_ms = world.now_ms;
+    let error = world
+        .process
+        .as_mut()
+        .unwrap()
+        .core
+        .on_outcome(failure(FailureClass::Fenced), now_ms)
+        .unwrap_err();
+    assert!(matches!(*error, Error::TaskMigrated { .. }), "{error}");
+}
