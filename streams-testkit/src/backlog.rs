@@ -31,7 +31,9 @@ pub struct Backlog {
 
 impl std::fmt::Debug for Backlog {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Backlog").field("partitions", &self.partitions).finish_non_exhaustive()
+        f.debug_struct("Backlog")
+            .field("partitions", &self.partitions)
+            .finish_non_exhaustive()
     }
 }
 
@@ -94,19 +96,27 @@ impl Backlog {
             asked.add_partition(topic, *partition);
         }
         let deadline = Deadline::after(REQUEST_LIMIT);
-        let found = poll(deadline, || match self.consumer.committed_offsets(asked.clone(), deadline.remaining().max(POLL_INTERVAL)) {
-            Err(error) if is_settling(&error) => Ok(None),
-            answer => answer.map(Some).map_err(Error::client("fetch the committed offsets")),
+        let found = poll(deadline, || {
+            match self
+                .consumer
+                .committed_offsets(asked.clone(), deadline.remaining().max(POLL_INTERVAL))
+            {
+                Err(error) if is_settling(&error) => Ok(None),
+                answer => answer.map(Some).map_err(Error::client("fetch the committed offsets")),
+            }
         })?;
         let found = found.ok_or_else(|| Error::Timeout {
             waiting_for: "the coordinator of the group".to_owned(),
             waited: REQUEST_LIMIT,
             seen: "it was not ready".to_owned(),
         })?;
-        let offsets = found.elements().into_iter().filter_map(|element| match element.offset() {
-            Offset::Offset(offset) => Some(((element.topic().to_owned(), element.partition()), offset)),
-            _ => None,
-        });
+        let offsets = found
+            .elements()
+            .into_iter()
+            .filter_map(|element| match element.offset() {
+                Offset::Offset(offset) => Some(((element.topic().to_owned(), element.partition()), offset)),
+                _ => None,
+            });
         Ok(offsets.collect())
     }
 

@@ -58,5 +58,9 @@ pub fn topology(on_priced: impl Fn(&str, &PricedOrder) + Send + Sync + 'static) 
 
 fn price(order: &Order) -> PricedOrder {
     let total_cents = u64::from(order.quantity) * order.unit_cents;
-    PricedOrder { order: order.clone(), total_cents, free_shipping: total_cents >= FREE_SHIPPING_CENTS }
+    PricedOrder {
+        order: order.clone(),
+        total_cents,
+        free_shipping: total_cents >= FREE_SHIPPING_CENTS,
+    }
 }

@@ -49,7 +49,7 @@ impl DataDir {
     ///
     /// # Errors
     /// When the file is missing or a row can't be read; the error names file and row.
-    pub fn flights(&self) -> Result<impl Iterator<Item = Result<RawDeparture>>> {
+    pub fn flights(&self) -> Result<impl Iterator<Item = Result<RawDeparture>> + use<>> {
         self.rows("flights")
     }
 
@@ -57,7 +57,7 @@ impl DataDir {
     ///
     /// # Errors
     /// As [`flights`](Self::flights).
-    pub fn planes(&self) -> Result<impl Iterator<Item = Result<PlaneRow>>> {
+    pub fn planes(&self) -> Result<impl Iterator<Item = Result<PlaneRow>> + use<>> {
         self.rows("planes")
     }
 
@@ -65,14 +65,16 @@ impl DataDir {
     ///
     /// # Errors
     /// As [`flights`](Self::flights).
-    pub fn airlines(&self) -> Result<impl Iterator<Item = Result<AirlineRow>>> {
+    pub fn airlines(&self) -> Result<impl Iterator<Item = Result<AirlineRow>> + use<>> {
         self.rows("airlines")
     }
 
     fn rows<T: DeserializeOwned + 'static>(&self, name: &str) -> Result<impl Iterator<Item = Result<T>> + use<T>> {
         let (path, bytes) = self.read(name)?;
         let reader = csv::Reader::from_reader(bytes);
-        Ok(reader.into_deserialize().map(move |row| row.with_context(|| format!("a row of {}", path.display()))))
+        Ok(reader
+            .into_deserialize()
+            .map(move |row| row.with_context(|| format!("a row of {}", path.display()))))
     }
 
     /// The file as text, by the first of its forms that is there.
@@ -84,7 +86,10 @@ impl DataDir {
                 return Ok((path, bytes));
             }
         }
-        bail!("there is no {name}.csv (or .csv.gz, .csv.zip) in {}: see data/README.md for where the files come from", self.0.display());
+        bail!(
+            "there is no {name}.csv (or .csv.gz, .csv.zip) in {}: see data/README.md for where the files come from",
+            self.0.display()
+        );
     }
 }
 
@@ -94,7 +99,10 @@ fn open(path: &Path) -> Result<Box<dyn Read>> {
         Some("gz") => Ok(Box::new(flate2::read::GzDecoder::new(file))),
         Some("zip") => {
             let mut archive = zip::ZipArchive::new(file)?;
-            let name = archive.file_names().find(|name| name.ends_with(".csv")).map(str::to_owned);
+            let name = archive
+                .file_names()
+                .find(|name| name.ends_with(".csv"))
+                .map(str::to_owned);
             let name = name.context("there is no .csv in it")?;
             let mut text = Vec::new();
             archive.by_name(&name)?.read_to_end(&mut text)?;
@@ -122,7 +130,10 @@ mod tests {
     fn the_sample_is_january() {
         let data = DataDir::new(sample_dir());
         assert_eq!(data.flights().unwrap().count(), 27_004);
-        assert_eq!((data.planes().unwrap().count(), data.airlines().unwrap().count()), (3_322, 16));
+        assert_eq!(
+            (data.planes().unwrap().count(), data.airlines().unwrap().count()),
+            (3_322, 16)
+        );
     }
 
     #[test]
@@ -133,14 +144,19 @@ mod tests {
         assert_eq!(names(plain.path()), expected);
 
         let gz = tempfile::tempdir().unwrap();
-        let mut encoder = flate2::write::GzEncoder::new(File::create(gz.path().join("airlines.csv.gz")).unwrap(), flate2::Compression::fast());
+        let mut encoder = flate2::write::GzEncoder::new(
+            File::create(gz.path().join("airlines.csv.gz")).unwrap(),
+            flate2::Compression::fast(),
+        );
         encoder.write_all(CSV.as_bytes()).unwrap();
         encoder.finish().unwrap();
         assert_eq!(names(gz.path()), expected);
 
         let zip = tempfile::tempdir().unwrap();
         let mut writer = zip::ZipWriter::new(File::create(zip.path().join("airlines.csv.zip")).unwrap());
-        writer.start_file("folder/airlines.csv", zip::write::SimpleFileOptions::default()).unwrap();
+        writer
+            .start_file("folder/airlines.csv", zip::write::SimpleFileOptions::default())
+            .unwrap();
         writer.write_all(CSV.as_bytes()).unwrap();
         writer.finish().unwrap();
         assert_eq!(names(zip.path()), expected);

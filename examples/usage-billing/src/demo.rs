@@ -26,13 +26,22 @@ pub fn run(kafka: &Kafka, prefix: &str, data: &DataDir) -> Result<()> {
     let started = Instant::now();
     let names = Names::with_prefix(prefix);
     let (feed, expected) = (Feed::read(data, |_| true)?, plain::compute(data, |_| true)?);
-    println!("Kafka at {}; feeding {} departures, {} of them undecodable", kafka.bootstrap(), feed.departures.len(), feed.poisoned.len());
+    println!(
+        "Kafka at {}; feeding {} departures, {} of them undecodable",
+        kafka.bootstrap(),
+        feed.departures.len(),
+        feed.poisoned.len()
+    );
     names.create(kafka)?;
     feed.write_tables(kafka, &names)?;
     feed.write_departures(kafka, &names)?;
     println!("fed after {:.1} s", started.elapsed().as_secs_f64());
     let state = tempfile::tempdir()?;
-    let billing = Billing { bootstrap: kafka.bootstrap().to_owned(), prefix: prefix.to_owned(), state_dir: state.path().join("state") };
+    let billing = Billing {
+        bootstrap: kafka.bootstrap().to_owned(),
+        prefix: prefix.to_owned(),
+        state_dir: state.path().join("state"),
+    };
     let half = feed.departures.len() / 2;
     println!("\nBilling, to be killed (SIGKILL) after {half} departures:");
     let killed = billing.until_end(&["--kill-after", &half.to_string()])?;
@@ -45,11 +54,19 @@ pub fn run(kafka: &Kafka, prefix: &str, data: &DataDir) -> Result<()> {
     if !done.exit.is_success() {
         bail!("the second process ended with {}", done.exit);
     }
-    let line = done.lines.iter().find(|line| line.starts_with("DONE")).context("the second process told no numbers")?;
+    let line = done
+        .lines
+        .iter()
+        .find(|line| line.starts_with("DONE"))
+        .context("the second process told no numbers")?;
     println!("billed after {:.1} s", started.elapsed().as_secs_f64());
     let results = Results::read(kafka, &names)?;
     show(&results, &expected, &feed, line);
-    println!("restart to end: {:.1} s; all together {:.1} s", restarted.elapsed().as_secs_f64(), started.elapsed().as_secs_f64());
+    println!(
+        "restart to end: {:.1} s; all together {:.1} s",
+        restarted.elapsed().as_secs_f64(),
+        started.elapsed().as_secs_f64()
+    );
     verdict(&results, &expected, &feed)?;
     println!("{NEXT}");
     Ok(())
@@ -75,11 +92,25 @@ pub fn verdict(results: &Results, expected: &Expected, feed: &Feed) -> Result<()
 
 fn show(results: &Results, expected: &Expected, feed: &Feed, line: &str) {
     println!("\n{}", results.invoice_table());
-    println!("cancelled, not billed: {}; dead letters: {} of {}", expected.cancelled, results.dead_letters.len(), feed.poisoned.len());
+    println!(
+        "cancelled, not billed: {}; dead letters: {} of {}",
+        expected.cancelled,
+        results.dead_letters.len(),
+        feed.poisoned.len()
+    );
     let number = |name| field(line, name).unwrap_or_default();
     let (departures, seconds) = (number("departures"), number("seconds"));
-    println!("after the kill: first departure {:.2} s after the start; {departures} departures through all stages in {seconds:.2} s ({:.0} per second)", number("first_after"), departures / seconds.max(0.001));
-    println!("commits: {}, p50 {} ms, p90 {} ms (sampled)", number("commits"), number("commit_p50_ms"), number("commit_p90_ms"));
+    println!(
+        "after the kill: first departure {:.2} s after the start; {departures} departures through all stages in {seconds:.2} s ({:.0} per second)",
+        number("first_after"),
+        departures / seconds.max(0.001)
+    );
+    println!(
+        "commits: {}, p50 {} ms, p90 {} ms (sampled)",
+        number("commits"),
+        number("commit_p50_ms"),
+        number("commit_p90_ms")
+    );
     println!("records restored after the kill: {}", number("restored"));
 }
 
@@ -111,7 +142,10 @@ impl Billing {
                 Err(error) => return Err(error.into()),
             };
             let lines = running.lines();
-            lines.iter().skip(shown).for_each(|line| println!("  {} | {line}", running.pid()));
+            lines
+                .iter()
+                .skip(shown)
+                .for_each(|line| println!("  {} | {line}", running.pid()));
             shown = lines.len();
             if let Some(exit) = exit {
                 return Ok(Ended { exit, lines });

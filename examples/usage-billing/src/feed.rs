@@ -49,16 +49,31 @@ impl Feed {
         for (row, raw) in data.flights()?.enumerate().filter(|(row, _)| take(*row)) {
             let raw = raw?;
             let unreadable = |error| anyhow::anyhow!("departure {row}: {error}");
-            let (arrival_ms, timestamp_ms) = (raw.arrival_ms().map_err(unreadable)?, raw.scheduled_ms().map_err(unreadable)?);
+            let (arrival_ms, timestamp_ms) = (
+                raw.arrival_ms().map_err(unreadable)?,
+                raw.scheduled_ms().map_err(unreadable)?,
+            );
             first_ms = first_ms.min(timestamp_ms);
             let value = Some(serde_json::to_vec(&raw)?);
-            arrivals.push((arrival_ms, row, FeedRecord { key: key_of(&raw), value, timestamp_ms }));
+            arrivals.push((
+                arrival_ms,
+                row,
+                FeedRecord {
+                    key: key_of(&raw),
+                    value,
+                    timestamp_ms,
+                },
+            ));
         }
         if arrivals.is_empty() {
             bail!("there is no departure to feed");
         }
         arrivals.sort_by_key(|(arrival_ms, row, _)| (*arrival_ms, *row));
-        let mut feed = Feed { planes: planes(data, first_ms - BEFORE_MS)?, airlines: airlines(data, first_ms - BEFORE_MS)?, ..Feed::default() };
+        let mut feed = Feed {
+            planes: planes(data, first_ms - BEFORE_MS)?,
+            airlines: airlines(data, first_ms - BEFORE_MS)?,
+            ..Feed::default()
+        };
         feed.add_departures(arrivals.into_iter().map(|(_, _, record)| record));
         Ok(feed)
     }
@@ -104,12 +119,19 @@ impl Feed {
 }
 
 fn key_of(raw: &RawDeparture) -> String {
-    format!("{}{}|{}|{}-{:0>2}-{:0>2}", raw.carrier, raw.flight, raw.origin, raw.year, raw.month, raw.day)
+    format!(
+        "{}{}|{}|{}-{:0>2}-{:0>2}",
+        raw.carrier, raw.flight, raw.origin, raw.year, raw.month, raw.day
+    )
 }
 
 /// A record that can't be decoded, with the event time of the one beside it.
 fn poison(number: usize, kind: u64, beside: &FeedRecord) -> FeedRecord {
-    let text = beside.value.as_deref().map(|value| String::from_utf8_lossy(value).into_owned()).unwrap_or_default();
+    let text = beside
+        .value
+        .as_deref()
+        .map(|value| String::from_utf8_lossy(value).into_owned())
+        .unwrap_or_default();
     let value = match kind {
         0 => Some(text.get(..text.len() / 2).unwrap_or_default().as_bytes().to_vec()),
         1 => Some(vec![0xff, 0xfe, 0x00, 0x80]),
@@ -117,15 +139,29 @@ fn poison(number: usize, kind: u64, beside: &FeedRecord) -> FeedRecord {
         3 => Some(text.replace("\"distance\":\"", "\"distance\":\"about ").into_bytes()),
         _ => None,
     };
-    FeedRecord { key: format!("poison-{number}"), value, timestamp_ms: beside.timestamp_ms }
+    FeedRecord {
+        key: format!("poison-{number}"),
+        value,
+        timestamp_ms: beside.timestamp_ms,
+    }
 }
 
 fn planes(data: &DataDir, timestamp_ms: i64) -> Result<Vec<FeedRecord>> {
     let rows = data.planes()?.map(|row| {
         let row = row?;
-        let seats = row.seats.parse().with_context(|| format!("seats `{}` of {}", row.seats, row.tailnum))?;
-        let value = Some(serde_json::to_vec(&Plane { seats, model: row.model })?);
-        Ok(FeedRecord { key: row.tailnum, value, timestamp_ms })
+        let seats = row
+            .seats
+            .parse()
+            .with_context(|| format!("seats `{}` of {}", row.seats, row.tailnum))?;
+        let value = Some(serde_json::to_vec(&Plane {
+            seats,
+            model: row.model,
+        })?);
+        Ok(FeedRecord {
+            key: row.tailnum,
+            value,
+            timestamp_ms,
+        })
     });
     rows.collect()
 }
@@ -134,7 +170,11 @@ fn airlines(data: &DataDir, timestamp_ms: i64) -> Result<Vec<FeedRecord>> {
     let rows = data.airlines()?.map(|row| {
         let row = row?;
         let value = Some(serde_json::to_vec(&Airline { name: row.name })?);
-        Ok(FeedRecord { key: row.carrier, value, timestamp_ms })
+        Ok(FeedRecord {
+            key: row.carrier,
+            value,
+            timestamp_ms,
+        })
     });
     rows.collect()
 }
@@ -177,7 +217,10 @@ mod tests {
     use crate::model::Departure;
 
     fn decodes(record: &FeedRecord) -> bool {
-        record.value.as_deref().is_some_and(|value| serde_json::from_slice::<Departure>(value).is_ok())
+        record
+            .value
+            .as_deref()
+            .is_some_and(|value| serde_json::from_slice::<Departure>(value).is_ok())
     }
 
     #[test]
@@ -188,7 +231,12 @@ mod tests {
             assert_eq!(block.iter().filter(|record| !decodes(record)).count(), 1);
         }
         assert!(feed.departures[25_005..].iter().all(decodes));
-        let found: Vec<_> = feed.departures.iter().filter(|r| !decodes(r)).map(|r| (r.key.clone(), r.value.clone())).collect();
+        let found: Vec<_> = feed
+            .departures
+            .iter()
+            .filter(|r| !decodes(r))
+            .map(|r| (r.key.clone(), r.value.clone()))
+            .collect();
         assert_eq!(found, feed.poisoned);
     }
 
@@ -196,17 +244,30 @@ mod tests {
     fn departures_come_in_the_order_of_arrival_and_out_of_the_order_of_events() {
         let data = DataDir::new(sample_dir());
         let feed = Feed::read(&data, |_| true).unwrap();
-        let arrivals = feed.departures.iter().filter_map(|record| serde_json::from_slice::<RawDeparture>(record.value.as_deref()?).ok()?.arrival_ms().ok());
+        let arrivals = feed.departures.iter().filter_map(|record| {
+            serde_json::from_slice::<RawDeparture>(record.value.as_deref()?)
+                .ok()?
+                .arrival_ms()
+                .ok()
+        });
         assert!(arrivals.is_sorted());
         assert!(!feed.departures.is_sorted_by_key(|record| record.timestamp_ms));
         let first = feed.departures.iter().map(|record| record.timestamp_ms).min().unwrap();
-        assert!(feed.planes.iter().chain(&feed.airlines).all(|record| record.timestamp_ms < first));
+        assert!(
+            feed.planes
+                .iter()
+                .chain(&feed.airlines)
+                .all(|record| record.timestamp_ms < first)
+        );
     }
 
     #[test]
     fn feeds_are_the_same_every_time() {
         let data = DataDir::new(sample_dir());
-        let (one, two) = (Feed::read(&data, |_| true).unwrap(), Feed::read(&data, |_| true).unwrap());
+        let (one, two) = (
+            Feed::read(&data, |_| true).unwrap(),
+            Feed::read(&data, |_| true).unwrap(),
+        );
         assert_eq!(one.departures, two.departures);
     }
 }

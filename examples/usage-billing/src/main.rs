@@ -44,7 +44,10 @@ struct Args {
 
 fn main() -> Result<()> {
     let filter = tracing_subscriber::EnvFilter::try_from_env("LOG").unwrap_or_else(|_| "error".into());
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .init();
     let args = Args::parse();
     let data = DataDir::new(args.data.clone().unwrap_or_else(sample_dir));
     match Kafka::start(KafkaOptions::default()) {
@@ -64,7 +67,9 @@ fn demo_prefix(kafka: &Kafka, prefix: &str) -> String {
     if !kafka.is_external() || !prefix.is_empty() {
         return prefix.to_owned();
     }
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let now = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
     format!("demo-{}.", now.as_millis())
 }
 
@@ -79,7 +84,11 @@ fn bill(kafka: &Kafka, args: &Args, data: &DataDir) -> Result<()> {
     }
     // State without its broker is worth nothing: beside a broker that ends with this process it ends too.
     let temporary = tempfile::tempdir()?;
-    let usual = if kafka.is_external() { PathBuf::from("usage-billing-state") } else { temporary.path().join("state") };
+    let usual = if kafka.is_external() {
+        PathBuf::from("usage-billing-state")
+    } else {
+        temporary.path().join("state")
+    };
     let options = RunOptions {
         bootstrap: kafka.bootstrap().to_owned(),
         names: names.clone(),
@@ -99,6 +108,10 @@ fn without_broker(data: &DataDir) -> Result<()> {
     let (feed, expected) = (Feed::read(data, |_| true)?, plain::compute(data, |_| true)?);
     let results = offline::run(&feed, &names, topology::counting(Arc::new(AtomicU64::new(0))))?;
     println!("\n{}", results.invoice_table());
-    println!("cancelled, not billed: {}; dead letters: {}", results.cancelled, results.dead_letters.len());
+    println!(
+        "cancelled, not billed: {}; dead letters: {}",
+        results.cancelled,
+        results.dead_letters.len()
+    );
     demo::verdict(&results, &expected, &feed)
 }

@@ -47,7 +47,8 @@ impl RawDeparture {
     /// # Errors
     /// A text that says which column can't be read.
     pub fn scheduled_ms(&self) -> Result<i64, String> {
-        let hour = time::parse_utc(&self.time_hour).ok_or_else(|| format!("time_hour `{}` is no UTC time", self.time_hour))?;
+        let hour =
+            time::parse_utc(&self.time_hour).ok_or_else(|| format!("time_hour `{}` is no UTC time", self.time_hour))?;
         Ok(hour + number("minute", &self.minute)? * MINUTE_MS)
     }
 
@@ -57,7 +58,11 @@ impl RawDeparture {
     /// # Errors
     /// As [`scheduled_ms`](Self::scheduled_ms).
     pub fn arrival_ms(&self) -> Result<i64, String> {
-        let delay = if self.dep_delay == "NA" { 0 } else { number("dep_delay", &self.dep_delay)? };
+        let delay = if self.dep_delay == "NA" {
+            0
+        } else {
+            number("dep_delay", &self.dep_delay)?
+        };
         Ok(self.scheduled_ms()? + delay * MINUTE_MS)
     }
 }
@@ -84,7 +89,11 @@ impl TryFrom<RawDeparture> for Departure {
     type Error = String;
 
     fn try_from(raw: RawDeparture) -> Result<Self, String> {
-        Ok(Departure { scheduled_ms: raw.scheduled_ms()?, miles: number("distance", &raw.distance)?, raw })
+        Ok(Departure {
+            scheduled_ms: raw.scheduled_ms()?,
+            miles: number("distance", &raw.distance)?,
+            raw,
+        })
     }
 }
 
@@ -256,10 +265,16 @@ mod tests {
         assert!(!departure.is_cancelled());
         let usage = departure.usage();
         assert_eq!(usage.scheduled, "2013-01-01T10:15:00Z");
-        let plane = Plane { seats: 149, model: "737-824".to_owned() };
+        let plane = Plane {
+            seats: 149,
+            model: "737-824".to_owned(),
+        };
         assert_eq!(usage.bill(Some(&plane)).amount_cents, 2_500 + 12 * 149 + 3 * 1_400);
         let unknown = usage.bill(None);
-        assert_eq!((unknown.seats, unknown.estimated, unknown.amount_cents), (100, true, 2_500 + 1_200 + 4_200));
+        assert_eq!(
+            (unknown.seats, unknown.estimated, unknown.amount_cents),
+            (100, true, 2_500 + 1_200 + 4_200)
+        );
     }
 
     #[test]

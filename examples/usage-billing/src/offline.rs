@@ -24,7 +24,11 @@ pub fn run(feed: &Feed, names: &Names, on_departure: OnDeparture) -> Result<Resu
     let options = DriverOptions {
         application_id: names.application_id(),
         handlers: Arc::new(handlers),
-        partitions: names.all().into_iter().map(|(topic, _, partitions)| (topic, partitions)).collect(),
+        partitions: names
+            .all()
+            .into_iter()
+            .map(|(topic, _, partitions)| (topic, partitions))
+            .collect(),
         commit_each: false,
         ..DriverOptions::default()
     };
@@ -33,13 +37,23 @@ pub fn run(feed: &Feed, names: &Names, on_departure: OnDeparture) -> Result<Resu
     pipe(&mut driver, &names.airlines(), &feed.airlines)?;
     pipe(&mut driver, &names.raw(), &feed.departures)?;
     Results::from_topics(names, |topic| {
-        Ok(driver.read_all(topic).into_iter().map(|record| -> KeyValue { (record.key, record.value) }).collect())
+        Ok(driver
+            .read_all(topic)
+            .into_iter()
+            .map(|record| -> KeyValue { (record.key, record.value) })
+            .collect())
     })
 }
 
 fn pipe(driver: &mut TopologyTestDriver, topic: &str, records: &[FeedRecord]) -> Result<()> {
     for record in records {
-        driver.pipe(topic, Some(record.key.as_bytes()), record.value.as_deref(), record.timestamp_ms, Headers::empty())?;
+        driver.pipe(
+            topic,
+            Some(record.key.as_bytes()),
+            record.value.as_deref(),
+            record.timestamp_ms,
+            Headers::empty(),
+        )?;
     }
     Ok(())
 }

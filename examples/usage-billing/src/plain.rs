@@ -28,9 +28,17 @@ pub fn compute(data: &DataDir, take: impl Fn(usize) -> bool) -> Result<Expected>
     let mut seats = HashMap::new();
     for row in data.planes()? {
         let row = row?;
-        seats.insert(row.tailnum, row.seats.parse::<i64>().with_context(|| format!("seats `{}`", row.seats))?);
+        seats.insert(
+            row.tailnum,
+            row.seats
+                .parse::<i64>()
+                .with_context(|| format!("seats `{}`", row.seats))?,
+        );
     }
-    let airlines = data.airlines()?.map(|row| row.map(|row| (row.carrier, row.name))).collect::<Result<HashMap<_, _>>>()?;
+    let airlines = data
+        .airlines()?
+        .map(|row| row.map(|row| (row.carrier, row.name)))
+        .collect::<Result<HashMap<_, _>>>()?;
     let mut expected = Expected::default();
     for (number, row) in data.flights()?.enumerate() {
         let row = row?;
@@ -43,7 +51,10 @@ pub fn compute(data: &DataDir, take: impl Fn(usize) -> bool) -> Result<Expected>
         }
         expected.billed += 1;
         let known = seats.get(&row.tailnum).copied();
-        let miles: i64 = row.distance.parse().with_context(|| format!("distance `{}`", row.distance))?;
+        let miles: i64 = row
+            .distance
+            .parse()
+            .with_context(|| format!("distance `{}`", row.distance))?;
         let bill = Totals {
             airline: airlines.get(&row.carrier).cloned(),
             departures: 1,
@@ -53,9 +64,21 @@ pub fn compute(data: &DataDir, take: impl Fn(usize) -> bool) -> Result<Expected>
             amount_cents: 2_500 + 12 * known.unwrap_or(100) + 3 * miles,
         };
         // The minutes of the schedule are added to a full hour, so they change neither day nor month.
-        let (day, month) = (row.time_hour.get(..10).unwrap_or_default(), row.time_hour.get(..7).unwrap_or_default());
-        add(expected.daily.entry(format!("{}|{}|{day}", row.carrier, row.origin)).or_default(), &bill);
-        add(expected.invoices.entry(format!("{}|{month}", row.carrier)).or_default(), &bill);
+        let (day, month) = (
+            row.time_hour.get(..10).unwrap_or_default(),
+            row.time_hour.get(..7).unwrap_or_default(),
+        );
+        add(
+            expected
+                .daily
+                .entry(format!("{}|{}|{day}", row.carrier, row.origin))
+                .or_default(),
+            &bill,
+        );
+        add(
+            expected.invoices.entry(format!("{}|{month}", row.carrier)).or_default(),
+            &bill,
+        );
     }
     Ok(expected)
 }
@@ -82,6 +105,9 @@ mod tests {
         let sum = |totals: &BTreeMap<String, Totals>| totals.values().map(|t| t.amount_cents).sum::<i64>();
         assert_eq!(sum(&expected.daily), sum(&expected.invoices));
         assert_eq!(expected.invoices.values().map(|t| t.departures).sum::<i64>(), 26_483);
-        assert_eq!(expected.invoices["UA|2013-01"].airline.as_deref(), Some("United Air Lines Inc."));
+        assert_eq!(
+            expected.invoices["UA|2013-01"].airline.as_deref(),
+            Some("United Air Lines Inc.")
+        );
     }
 }

@@ -41,7 +41,11 @@ impl Results {
     /// When a topic can't be read or holds what is no total.
     pub fn read(kafka: &Kafka, names: &Names) -> Result<Self> {
         let pairs = |topic: &str| -> Result<Vec<KeyValue>> {
-            Ok(kafka.collect(topic)?.into_iter().map(|Record { key, value, .. }| (key, value)).collect())
+            Ok(kafka
+                .collect(topic)?
+                .into_iter()
+                .map(|Record { key, value, .. }| (key, value))
+                .collect())
         };
         Self::from_topics(names, pairs)
     }
@@ -58,7 +62,10 @@ impl Results {
             events: read(&names.events())?.len(),
             normalized: read(&names.normalized())?.len(),
             cancelled: read(&names.cancelled())?.len(),
-            dead_letters: dead_letters.into_iter().map(|(key, value)| (text(key), value)).collect(),
+            dead_letters: dead_letters
+                .into_iter()
+                .map(|(key, value)| (text(key), value))
+                .collect(),
         })
     }
 
@@ -66,7 +73,12 @@ impl Results {
     pub fn differences(&self, expected: &Expected, feed: &Feed) -> Vec<String> {
         let mut found = Vec::new();
         compare("billing.daily", &self.daily, &expected.daily, &mut found);
-        compare("billing.invoice-candidates", &self.invoices, &expected.invoices, &mut found);
+        compare(
+            "billing.invoice-candidates",
+            &self.invoices,
+            &expected.invoices,
+            &mut found,
+        );
         let counts = [
             ("usage.normalized", self.normalized, expected.billed),
             ("billing.events", self.events, expected.billed),
@@ -81,15 +93,23 @@ impl Results {
         is.sort();
         must.sort();
         if is != must {
-            let keys = |records: &[(String, Option<Vec<u8>>)]| records.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>();
-            found.push(format!("billing.dlq holds {:?}, it must hold {:?}", keys(&is), keys(&must)));
+            let keys =
+                |records: &[(String, Option<Vec<u8>>)]| records.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>();
+            found.push(format!(
+                "billing.dlq holds {:?}, it must hold {:?}",
+                keys(&is),
+                keys(&must)
+            ));
         }
         found
     }
 
     /// The invoices as a table.
     pub fn invoice_table(&self) -> String {
-        let mut table = format!("{:<12} {:<28} {:>10} {:>11} {:>12} {:>9} {:>16}\n", "invoice", "airline", "departures", "seats", "miles", "estimated", "amount in $");
+        let mut table = format!(
+            "{:<12} {:<28} {:>10} {:>11} {:>12} {:>9} {:>16}\n",
+            "invoice", "airline", "departures", "seats", "miles", "estimated", "amount in $"
+        );
         let mut sum = Totals::default();
         for (key, totals) in &self.invoices {
             let airline = totals.airline.as_deref().unwrap_or("(unknown)");
@@ -106,9 +126,19 @@ impl Results {
 }
 
 fn line(table: &mut String, key: &str, airline: &str, totals: &Totals) {
-    let Totals { departures, seats, miles, estimated, amount_cents, .. } = totals;
+    let Totals {
+        departures,
+        seats,
+        miles,
+        estimated,
+        amount_cents,
+        ..
+    } = totals;
     let amount = format!("{}.{:02}", amount_cents / 100, amount_cents % 100);
-    let _ = writeln!(table, "{key:<12} {airline:<28} {departures:>10} {seats:>11} {miles:>12} {estimated:>9} {amount:>16}");
+    let _ = writeln!(
+        table,
+        "{key:<12} {airline:<28} {departures:>10} {seats:>11} {miles:>12} {estimated:>9} {amount:>16}"
+    );
 }
 
 fn text(bytes: Option<Vec<u8>>) -> String {
@@ -136,7 +166,11 @@ fn compare(topic: &str, is: &BTreeMap<String, Totals>, must: &BTreeMap<String, T
     let keys = is.keys().chain(must.keys().filter(|key| !is.contains_key(*key)));
     let different: Vec<_> = keys.filter(|key| is.get(*key) != must.get(*key)).collect();
     for key in different.iter().take(SHOWN) {
-        found.push(format!("{topic} {key}: {:?}, it must be {:?}", is.get(*key), must.get(*key)));
+        found.push(format!(
+            "{topic} {key}: {:?}, it must be {:?}",
+            is.get(*key),
+            must.get(*key)
+        ));
     }
     if different.len() > SHOWN {
         found.push(format!("{topic}: {} more keys differ", different.len() - SHOWN));
@@ -149,15 +183,30 @@ mod tests {
 
     #[test]
     fn a_cent_a_missing_key_and_a_lost_dead_letter_are_found() {
-        let totals = |amount_cents| Totals { amount_cents, ..Totals::default() };
+        let totals = |amount_cents| Totals {
+            amount_cents,
+            ..Totals::default()
+        };
         let invoices = |cents| BTreeMap::from([("UA|2013-01".to_owned(), totals(cents))]);
-        let expected = Expected { invoices: invoices(100), ..Expected::default() };
-        let right = Results { invoices: invoices(100), ..Results::default() };
+        let expected = Expected {
+            invoices: invoices(100),
+            ..Expected::default()
+        };
+        let right = Results {
+            invoices: invoices(100),
+            ..Results::default()
+        };
         assert!(right.differences(&expected, &Feed::default()).is_empty());
-        let wrong = Results { invoices: invoices(101), ..Results::default() };
+        let wrong = Results {
+            invoices: invoices(101),
+            ..Results::default()
+        };
         assert_eq!(wrong.differences(&expected, &Feed::default()).len(), 1);
         assert_eq!(Results::default().differences(&expected, &Feed::default()).len(), 1);
-        let feed = Feed { poisoned: vec![("poison-0".to_owned(), None)], ..Feed::default() };
+        let feed = Feed {
+            poisoned: vec![("poison-0".to_owned(), None)],
+            ..Feed::default()
+        };
         assert_eq!(right.differences(&expected, &feed).len(), 1);
     }
 }

@@ -62,7 +62,10 @@ fn config(options: &RunOptions) -> Result<StreamsConfig> {
         ("state.dir", options.state_dir.display().to_string()),
         ("processing.guarantee", "exactly_once_v2".to_owned()),
         ("auto.offset.reset", "earliest".to_owned()),
-        ("deserialization.exception.handler", "LogAndContinueExceptionHandler".to_owned()),
+        (
+            "deserialization.exception.handler",
+            "LogAndContinueExceptionHandler".to_owned(),
+        ),
         ("errors.dead.letter.queue.topic.name", options.names.dead_letters()),
     ];
     // What the environment says (STREAMS_COMMIT_INTERVAL_MS=50) comes on top.
@@ -95,7 +98,12 @@ fn kill(marker: &Path, limit: u64) {
     }
 }
 
-async fn follow(streams: &KafkaStreams, options: &RunOptions, taken: &AtomicU64, started: Instant) -> Result<Statistics> {
+async fn follow(
+    streams: &KafkaStreams,
+    options: &RunOptions,
+    taken: &AtomicU64,
+    started: Instant,
+) -> Result<Statistics> {
     let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let mut changes = streams.state_changes();
     let mut statistics = Statistics::default();

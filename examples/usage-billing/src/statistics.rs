@@ -34,9 +34,15 @@ impl Statistics {
             self.taken = taken;
         }
         self.seconds = self.first.map_or(0.0, |first| started.elapsed().as_secs_f64() - first);
-        let status: Vec<_> = streams.threads().into_iter().filter_map(|thread| thread.status).collect();
+        let status: Vec<_> = streams
+            .threads()
+            .into_iter()
+            .filter_map(|thread| thread.status)
+            .collect();
         let commits = status.iter().map(|status| status.totals.commits).sum();
-        self.restored = self.restored.max(status.iter().map(|status| status.totals.restored_records).sum());
+        self.restored = self
+            .restored
+            .max(status.iter().map(|status| status.totals.restored_records).sum());
         if commits > self.commits {
             self.commits = commits;
             let samples = status.iter().map(|status| status.last_commit_took_ms);
@@ -70,7 +76,9 @@ impl fmt::Display for Statistics {
 
 /// A number of a line that [`Statistics`] printed.
 pub(crate) fn field(line: &str, name: &str) -> Option<f64> {
-    let word = line.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('='))?;
+    let word = line
+        .split(' ')
+        .find_map(|word| word.strip_prefix(name)?.strip_prefix('='))?;
     word.parse().ok()
 }
 
@@ -80,10 +88,22 @@ mod tests {
 
     #[test]
     fn printed_numbers_read_back() {
-        let statistics = Statistics { taken: 7, seconds: 1.5, commits: 3, commit_ms: vec![2, 4, 90], ..Statistics::default() };
+        let statistics = Statistics {
+            taken: 7,
+            seconds: 1.5,
+            commits: 3,
+            commit_ms: vec![2, 4, 90],
+            ..Statistics::default()
+        };
         let line = statistics.to_string();
-        assert_eq!((field(&line, "departures"), field(&line, "seconds")), (Some(7.0), Some(1.5)));
-        assert_eq!((field(&line, "commit_p50_ms"), field(&line, "commit_p90_ms")), (Some(4.0), Some(4.0)));
+        assert_eq!(
+            (field(&line, "departures"), field(&line, "seconds")),
+            (Some(7.0), Some(1.5))
+        );
+        assert_eq!(
+            (field(&line, "commit_p50_ms"), field(&line, "commit_p90_ms")),
+            (Some(4.0), Some(4.0))
+        );
         assert_eq!(field(&line, "nothing"), None);
     }
 }

@@ -55,7 +55,9 @@ topics! {
 impl Names {
     /// Names that begin with `prefix`, which may be empty.
     pub fn with_prefix(prefix: &str) -> Self {
-        Names { prefix: prefix.to_owned() }
+        Names {
+            prefix: prefix.to_owned(),
+        }
     }
 
     /// The application's id.
@@ -65,7 +67,8 @@ impl Names {
 
     /// What the application's group commits offsets of: its inputs and its repartition topics.
     pub fn inputs(&self) -> Vec<String> {
-        let repartitions = ["by-tail", "by-origin", "by-month"].map(|name| format!("{}-{name}-repartition", self.application_id()));
+        let repartitions =
+            ["by-tail", "by-origin", "by-month"].map(|name| format!("{}-{name}-repartition", self.application_id()));
         let mut inputs = vec![self.raw(), self.planes()];
         inputs.extend(repartitions);
         inputs

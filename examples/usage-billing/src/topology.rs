@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use streams_dsl::{
-    Consumed, DAY, Grouped, Joined, KStream, Materialized, StreamsBuilder, TimeWindows, Topology, TopologyError, Windowed,
+    Consumed, DAY, Grouped, Joined, KStream, Materialized, StreamsBuilder, TimeWindows, Topology, TopologyError,
+    Windowed,
 };
 
 use crate::model::{Airline, BillingEvent, Departure, Plane, Totals, Usage};
@@ -38,10 +39,17 @@ pub fn build(names: &Names, on_departure: OnDeparture) -> Result<Topology, Topol
 
 /// Stage 1: what can be billed, and what never left.
 fn normalize(builder: &StreamsBuilder, names: &Names, on_departure: OnDeparture) -> KStream<String, Usage> {
-    let departures = builder.stream::<String, Departure>(&names.raw()).peek(move |_, _| on_departure()).split();
+    let departures = builder
+        .stream::<String, Departure>(&names.raw())
+        .peek(move |_, _| on_departure())
+        .split();
     let cancelled = departures.branch("cancelled", |_, departure| departure.is_cancelled());
-    cancelled.map_values(|_, departure| departure.usage()).to(&names.cancelled());
-    let usage = departures.default_branch("billable").map_values(|_, departure| departure.usage());
+    cancelled
+        .map_values(|_, departure| departure.usage())
+        .to(&names.cancelled());
+    let usage = departures
+        .default_branch("billable")
+        .map_values(|_, departure| departure.usage());
     usage.to(&names.normalized());
     usage
 }
@@ -56,7 +64,10 @@ fn charge(builder: &StreamsBuilder, names: &Names, usage: &KStream<String, Usage
         .left_join_global(
             &airlines,
             |_, event| event.usage.carrier.clone(),
-            |_, event, airline| BillingEvent { airline: airline.map(|airline| airline.name.clone()), ..event.clone() },
+            |_, event, airline| BillingEvent {
+                airline: airline.map(|airline| airline.name.clone()),
+                ..event.clone()
+            },
         );
     events.to(&names.events());
     events
@@ -64,14 +75,20 @@ fn charge(builder: &StreamsBuilder, names: &Names, usage: &KStream<String, Usage
 
 /// Stage 3: totals of days and months.
 fn total(names: &Names, events: &KStream<String, BillingEvent>) {
-    let by_day = events.group_by_with(|_, event| format!("{}|{}", event.usage.carrier, event.usage.origin), Grouped::named("by-origin"));
+    let by_day = events.group_by_with(
+        |_, event| format!("{}|{}", event.usage.carrier, event.usage.origin),
+        Grouped::named("by-origin"),
+    );
     by_day
         .windowed_by(TimeWindows::of(DAY).grace(GRACE_DAYS * DAY))
         .aggregate(Totals::default, |_, event, totals| totals.add(event), kept("daily"))
         .to_stream()
         .select_key(|of: &Windowed<String>, _| format!("{}|{}", of.key, time::date(of.window.start_ms)))
         .to(&names.daily());
-    let by_month = events.group_by_with(|_, event| format!("{}|{}", event.usage.carrier, month_of(event)), Grouped::named("by-month"));
+    let by_month = events.group_by_with(
+        |_, event| format!("{}|{}", event.usage.carrier, month_of(event)),
+        Grouped::named("by-month"),
+    );
     by_month
         .aggregate(Totals::default, |_, event, totals| totals.add(event), kept("monthly"))
         .to_stream()

@@ -41,7 +41,10 @@ fn watch(bootstrap: &str, names: &Names, done: &Sender<Result<()>>) -> Result<()
             (last, moved) = (remaining, Instant::now());
         }
         if moved.elapsed() > STALL_LIMIT {
-            bail!("{remaining} records are left and none was committed for {} s", STALL_LIMIT.as_secs());
+            bail!(
+                "{remaining} records are left and none was committed for {} s",
+                STALL_LIMIT.as_secs()
+            );
         }
         std::thread::sleep(PAUSE);
     }

@@ -12,7 +12,10 @@ use usage_billing::{offline, plain, sample_dir, topology};
 #[test]
 fn every_total_of_the_sample_equals_the_plain_recomputation() {
     let data = DataDir::new(sample_dir());
-    let (feed, expected) = (Feed::read(&data, |_| true).unwrap(), plain::compute(&data, |_| true).unwrap());
+    let (feed, expected) = (
+        Feed::read(&data, |_| true).unwrap(),
+        plain::compute(&data, |_| true).unwrap(),
+    );
     let taken = Arc::new(AtomicU64::new(0));
     let results = offline::run(&feed, &Names::default(), topology::counting(Arc::clone(&taken))).unwrap();
     assert_eq!(results.differences(&expected, &feed), Vec::<String>::new());
@@ -24,8 +27,17 @@ fn every_total_of_the_sample_equals_the_plain_recomputation() {
 fn the_topology_has_four_parts_and_three_repartition_topics() {
     let topology = topology::build(&Names::default(), topology::counting(Arc::default())).unwrap();
     let text = topology.describe();
-    for name in ["by-tail-repartition", "by-origin-repartition", "by-month-repartition", "billing.daily", "billing.invoice-candidates"] {
+    for name in [
+        "by-tail-repartition",
+        "by-origin-repartition",
+        "by-month-repartition",
+        "billing.daily",
+        "billing.invoice-candidates",
+    ] {
         assert!(text.contains(name), "{name} in {text}");
     }
-    assert!(text.contains("Sub-topology: 3") || text.contains("Sub-topology: 4"), "{text}");
+    assert!(
+        text.contains("Sub-topology: 3") || text.contains("Sub-topology: 4"),
+        "{text}"
+    );
 }

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use streams_dsl::{DefaultSerde, DriverOptions, Error, Headers, Serde as _, StreamsBuilder, Topology, TopologyError, TopologyTestDriver};
+use streams_dsl::{
+    DefaultSerde, DriverOptions, Error, Headers, Serde as _, StreamsBuilder, Topology, TopologyError,
+    TopologyTestDriver,
+};
 
 /// The input topic: lines of text.
 pub const LINES: &str = "lines";
@@ -43,7 +46,10 @@ impl Counter {
     /// When the topology can't be run.
     pub fn new() -> Result<Self, Box<Error>> {
         let topology = topology().map_err(Error::from)?;
-        Ok(Counter { driver: TopologyTestDriver::new(&topology, DriverOptions::default())?, lines: 0 })
+        Ok(Counter {
+            driver: TopologyTestDriver::new(&topology, DriverOptions::default())?,
+            lines: 0,
+        })
     }
 
     /// Counts the words of a line, and gives the new counts of those words.
@@ -52,12 +58,21 @@ impl Counter {
     /// When the topology fails.
     pub fn count(&mut self, line: &str) -> Result<BTreeMap<String, i64>, Box<Error>> {
         self.lines += 1;
-        self.driver.pipe(LINES, None, Some(line.as_bytes()), self.lines, Headers::empty())?;
+        self.driver
+            .pipe(LINES, None, Some(line.as_bytes()), self.lines, Headers::empty())?;
         let mut counts = BTreeMap::new();
         while let Some(record) = self.driver.read_record(COUNTS) {
-            let read = |error: streams_dsl::SerdeError| Box::new(Error::Bug { what: error.to_string() });
-            let word = <String as DefaultSerde>::Serde::default().deserialize(COUNTS, record.key.as_deref()).map_err(read)?;
-            let count = <i64 as DefaultSerde>::Serde::default().deserialize(COUNTS, record.value.as_deref()).map_err(read)?;
+            let read = |error: streams_dsl::SerdeError| {
+                Box::new(Error::Bug {
+                    what: error.to_string(),
+                })
+            };
+            let word = <String as DefaultSerde>::Serde::default()
+                .deserialize(COUNTS, record.key.as_deref())
+                .map_err(read)?;
+            let count = <i64 as DefaultSerde>::Serde::default()
+                .deserialize(COUNTS, record.value.as_deref())
+                .map_err(read)?;
             counts.insert(word, count);
         }
         Ok(counts)

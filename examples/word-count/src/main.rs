@@ -44,7 +44,10 @@ fn on_the_test_driver() -> Result<()> {
 }
 
 fn on_a_broker(bootstrap: String, state_dir: PathBuf) -> Result<()> {
-    let streams = KafkaStreams::new(word_count::topology()?, StreamsConfig::new("word-count", bootstrap).state_dir(state_dir))?;
+    let streams = KafkaStreams::new(
+        word_count::topology()?,
+        StreamsConfig::new("word-count", bootstrap).state_dir(state_dir),
+    )?;
     streams.start()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {

@@ -32,12 +32,17 @@ fn every_total_is_right_after_kills_at_random_moments() {
     let kafka = broker();
     let names = Names::with_prefix(&format!("{}.", unique("crash")));
     let data = DataDir::new(sample_dir());
-    let (feed, expected) = (Feed::read(&data, |_| true).unwrap(), plain::compute(&data, |_| true).unwrap());
+    let (feed, expected) = (
+        Feed::read(&data, |_| true).unwrap(),
+        plain::compute(&data, |_| true).unwrap(),
+    );
     names.create(kafka).unwrap();
     feed.write_tables(kafka, &names).unwrap();
     let state = tempfile::tempdir().unwrap();
     let orders = [&names_prefix(&names), state.path().join("state").to_str().unwrap()].join("\n");
-    let app = ChildApp::this_test(APP).unwrap().env("KAFKA_BOOTSTRAP", kafka.bootstrap());
+    let app = ChildApp::this_test(APP)
+        .unwrap()
+        .env("KAFKA_BOOTSTRAP", kafka.bootstrap());
     let mut seeded = Seeded::from_env().unwrap();
     // Each process finds new departures, so that every kill hits work.
     let slice = feed.departures.len().div_ceil(rounds + 1);
@@ -50,7 +55,9 @@ fn every_total_is_right_after_kills_at_random_moments() {
         let delay = match seeded.below(EARLY) {
             0 => seeded.duration(&START),
             _ => {
-                running.wait_for_line(READY_LIMIT, |line| line.contains("STATE RUNNING")).unwrap();
+                running
+                    .wait_for_line(READY_LIMIT, |line| line.contains("STATE RUNNING"))
+                    .unwrap();
                 seeded.duration(&LIFE)
             }
         };
@@ -62,23 +69,38 @@ fn every_total_is_right_after_kills_at_random_moments() {
     }
     let mut last = app.env("BILLING", format!("{orders}\nend")).start().unwrap();
     let exit = last.wait(END_LIMIT).unwrap();
-    assert!(exit.is_success(), "{exit}, seed {}:\n{}", seeded.seed(), last.lines().join("\n"));
+    assert!(
+        exit.is_success(),
+        "{exit}, seed {}:\n{}",
+        seeded.seed(),
+        last.lines().join("\n")
+    );
     let results = Results::read(kafka, &names).unwrap();
     let differences = results.differences(&expected, &feed);
-    assert!(differences.is_empty(), "after {rounds} kills with seed {}:\n{}", seeded.seed(), differences.join("\n"));
+    assert!(
+        differences.is_empty(),
+        "after {rounds} kills with seed {}:\n{}",
+        seeded.seed(),
+        differences.join("\n")
+    );
 }
 
 fn assert_still_runs(running: &mut RunningApp, delay: Duration, round: usize, seed: u64) {
     match running.wait(delay) {
         Err(Error::Timeout { .. }) => {}
-        Ok(exit) => panic!("it ended by itself ({exit}) in round {round}, seed {seed}:\n{}", running.lines().join("\n")),
+        Ok(exit) => panic!(
+            "it ended by itself ({exit}) in round {round}, seed {seed}:\n{}",
+            running.lines().join("\n")
+        ),
         Err(error) => panic!("{error}"),
     }
 }
 
 fn rounds() -> usize {
     match std::env::var("STREAMS_CRASH_ROUNDS") {
-        Ok(text) => text.parse().unwrap_or_else(|_| panic!("STREAMS_CRASH_ROUNDS={text} is no number")),
+        Ok(text) => text
+            .parse()
+            .unwrap_or_else(|_| panic!("STREAMS_CRASH_ROUNDS={text} is no number")),
         Err(_) => 5,
     }
 }
@@ -101,7 +123,10 @@ fn topics_of_the_billing_keep_their_records_for_ever_and_a_clean_restart_restore
     feed.write_departures(kafka, &names).unwrap();
     let state = tempfile::tempdir().unwrap();
     let orders = [&prefix, state.path().join("state").to_str().unwrap(), "end"].join("\n");
-    let app = ChildApp::this_test(APP).unwrap().env("KAFKA_BOOTSTRAP", kafka.bootstrap()).env("BILLING", orders);
+    let app = ChildApp::this_test(APP)
+        .unwrap()
+        .env("KAFKA_BOOTSTRAP", kafka.bootstrap())
+        .env("BILLING", orders);
     for start in 1..=2 {
         let mut running = app.start().unwrap();
         let exit = running.wait(END_LIMIT).unwrap();
@@ -109,13 +134,22 @@ fn topics_of_the_billing_keep_their_records_for_ever_and_a_clean_restart_restore
         let done = running.lines().into_iter().find(|line| line.contains("DONE ")).unwrap();
         assert!(done.contains("restored=0"), "start {start}: {done}");
     }
-    let ours: Vec<_> = kafka.topics().list().unwrap().into_iter().filter(|topic| topic.starts_with(&prefix)).collect();
+    let ours: Vec<_> = kafka
+        .topics()
+        .list()
+        .unwrap()
+        .into_iter()
+        .filter(|topic| topic.starts_with(&prefix))
+        .collect();
     assert_eq!(ours.len(), 15, "{ours:?}");
     for topic in ours {
         assert_eq!(kafka.topics().configs(&topic).unwrap()["retention.ms"], "-1", "{topic}");
     }
     let expected = plain::compute(&data, |row| row % 20 == 0).unwrap();
-    assert_eq!(Results::read(kafka, &names).unwrap().differences(&expected, &feed), Vec::<String>::new());
+    assert_eq!(
+        Results::read(kafka, &names).unwrap().differences(&expected, &feed),
+        Vec::<String>::new()
+    );
 }
 
 /// Bills as told by the environment: prefix, state directory, and whether to go on when everything is billed.
@@ -126,7 +160,9 @@ fn app() {
         return;
     }
     let orders = std::env::var("BILLING").unwrap();
-    let [prefix, state_dir, mode] = orders.split('\n').collect::<Vec<_>>()[..] else { panic!("BILLING={orders}") };
+    let [prefix, state_dir, mode] = orders.split('\n').collect::<Vec<_>>()[..] else {
+        panic!("BILLING={orders}")
+    };
     let options = RunOptions {
         bootstrap: std::env::var("KAFKA_BOOTSTRAP").unwrap(),
         names: Names::with_prefix(prefix),
