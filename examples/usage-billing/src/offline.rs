@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use streams_dsl::{DriverOptions, ErrorHandlers, Headers, LogAndContinue, TopologyTestDriver};
+use streams_dsl::{DriverOptions, ErrorHandlers, LogAndContinue, TopologyTestDriver};
 
 use crate::feed::{Feed, FeedRecord};
 use crate::report::{KeyValue, Results};
@@ -46,14 +46,13 @@ pub fn run(feed: &Feed, names: &Names, on_departure: OnDeparture) -> Result<Resu
 }
 
 fn pipe(driver: &mut TopologyTestDriver, topic: &str, records: &[FeedRecord]) -> Result<()> {
-    for record in records {
-        driver.pipe(
-            topic,
+    let records = records.iter();
+    let records = records.map(|record| {
+        (
             Some(record.key.as_bytes()),
             record.value.as_deref(),
             record.timestamp_ms,
-            Headers::empty(),
-        )?;
-    }
-    Ok(())
+        )
+    });
+    Ok(driver.pipe_all(topic, records)?)
 }
