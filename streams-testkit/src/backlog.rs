@@ -38,7 +38,8 @@ impl std::fmt::Debug for Backlog {
 }
 
 impl Backlog {
-    /// For a group and all topics that it reads, its repartition topics too.
+    /// For a group and all topics that it reads, its repartition topics too. Topics that were made just now may not be
+    /// known everywhere yet: they are waited for, 30 s at most.
     ///
     /// # Errors
     /// [`Error::Client`] if one of the topics does not exist.
@@ -54,7 +55,7 @@ impl Backlog {
             .map_err(Error::client(format!("look at group {group}")))?;
         let mut partitions = Vec::new();
         for topic in topics {
-            let count = partitions_of(&consumer, topic.as_ref())?;
+            let count = settled(|| partitions_of(&consumer, topic.as_ref()))?;
             partitions.extend((0..count).map(|partition| (topic.as_ref().to_owned(), partition)));
         }
         Ok(Self { consumer, partitions })
@@ -73,8 +74,10 @@ impl Backlog {
         let mut remaining = 0;
         let mut close = Vec::new();
         for (topic, partition) in &self.partitions {
-            let ends = self.consumer.fetch_watermarks(topic, *partition, REQUEST_LIMIT);
-            let (start, end) = ends.map_err(Error::client(format!("find the end of {topic}-{partition}")))?;
+            let (start, end) = settled(|| {
+                let ends = self.consumer.fetch_watermarks(topic, *partition, REQUEST_LIMIT);
+                ends.map_err(Error::client(format!("find the end of {topic}-{partition}")))
+            })?;
             // Nothing committed: from the log's start.
             let from = committed.get(&(topic.clone(), *partition)).copied().unwrap_or(start);
             let behind = (end - from).max(0);
@@ -144,4 +147,35 @@ impl Backlog {
         // An end that was not reached in time may hide a record.
         Ok(found || ends < from.len())
     }
+}
+
+/// Calls until the answer is no passing one of a topic that was made, or lost its leader, just now.
+fn settled<T>(call: impl Fn() -> Result<T>) -> Result<T> {
+    let deadline = Deadline::after(REQUEST_LIMIT);
+    let answer = poll(deadline, || match call() {
+        Err(Error::Client { source, .. }) if is_passing(&source) && !deadline.expired() => Ok(None),
+        answer => answer.map(Some),
+    })?;
+    answer.ok_or_else(|| Error::Timeout {
+        waiting_for: "the leaders of the group's topics".to_owned(),
+        waited: REQUEST_LIMIT,
+        seen: "some have none".to_owned(),
+    })
+}
+
+fn is_passing(error: &KafkaError) -> bool {
+    use rdkafka::types::RDKafkaErrorCode as Code;
+    let code = match error {
+        KafkaError::MetadataFetch(code) => Some(*code),
+        other => other.rdkafka_error_code(),
+    };
+    matches!(
+        code,
+        Some(
+            Code::NotLeaderForPartition
+                | Code::LeaderNotAvailable
+                | Code::UnknownTopicOrPartition
+                | Code::UnknownPartition
+        )
+    )
 }
