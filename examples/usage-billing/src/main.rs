@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::SystemTime;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Parser;
 use streams_testkit::{Kafka, KafkaOptions};
 use usage_billing::data::DataDir;
@@ -74,6 +74,12 @@ fn demo_prefix(kafka: &Kafka, prefix: &str) -> String {
 }
 
 fn bill(kafka: &Kafka, args: &Args, data: &DataDir) -> Result<()> {
+    if args.kill_after.is_some() && !kafka.is_external() {
+        bail!(
+            "--kill-after needs a broker that outlives this process: set KAFKA_BOOTSTRAP=host:port (a run with --serve \
+             prints the address of its broker, use --prefix beside it), or see --demo"
+        );
+    }
     let names = Names::with_prefix(&args.prefix);
     if !args.fed {
         let feed = Feed::read(data, |_| true)?;

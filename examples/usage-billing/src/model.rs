@@ -234,7 +234,7 @@ impl DefaultSerde for Totals {
 impl Totals {
     /// One departure more.
     #[must_use]
-    pub fn add(self, event: &BillingEvent) -> Totals {
+    pub fn with(self, event: &BillingEvent) -> Totals {
         Totals {
             airline: event.airline.clone(),
             departures: self.departures + 1,

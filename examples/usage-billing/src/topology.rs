@@ -81,7 +81,7 @@ fn total(names: &Names, events: &KStream<String, BillingEvent>) {
     );
     by_day
         .windowed_by(TimeWindows::of(DAY).grace(GRACE_DAYS * DAY))
-        .aggregate(Totals::default, |_, event, totals| totals.add(event), kept("daily"))
+        .aggregate(Totals::default, |_, event, totals| totals.with(event), kept("daily"))
         .to_stream()
         .select_key(|of: &Windowed<String>, _| format!("{}|{}", of.key, time::date(of.window.start_ms)))
         .to(&names.daily());
@@ -90,7 +90,7 @@ fn total(names: &Names, events: &KStream<String, BillingEvent>) {
         Grouped::named("by-month"),
     );
     by_month
-        .aggregate(Totals::default, |_, event, totals| totals.add(event), kept("monthly"))
+        .aggregate(Totals::default, |_, event, totals| totals.with(event), kept("monthly"))
         .to_stream()
         .to(&names.invoices());
 }
