@@ -234,3 +234,26 @@ fn building_twice_gives_the_same_topology() {
     assert_eq!(first.describe(), second.describe());
     assert!(Optimization::parse("single.store.self.join").is_err());
 }
+
+#[test]
+fn what_follows_through_a_repartition_topic_is_there_when_pipe_returns_also_without_a_commit_for_each_record() {
+    let builder = StreamsBuilder::new();
+    let by_value = builder
+        .stream::<String, String>("in")
+        .group_by(|_, value| value.clone());
+    by_value.count("counts").to_stream().to("out");
+    let options = DriverOptions {
+        commit_each: false,
+        ..DriverOptions::default()
+    };
+    let mut driver = TopologyTestDriver::new(&builder.build().unwrap(), options).unwrap();
+    driver.pipe("in", Some(b"k"), Some(b"v"), 1, Headers::empty()).unwrap();
+    assert_eq!(driver.read_all("out").len(), 1);
+    let more: [(Option<&[u8]>, Option<&[u8]>, i64); 2] = [(Some(b"k"), Some(b"v"), 2), (Some(b"l"), Some(b"v"), 3)];
+    driver.pipe_all("in", more).unwrap();
+    let last = driver.read_all("out").pop().unwrap();
+    assert_eq!(
+        (last.key.as_deref(), last.value.as_deref()),
+        (Some(&b"v"[..]), Some(&3_i64.to_be_bytes()[..]))
+    );
+}

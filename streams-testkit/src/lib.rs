@@ -46,10 +46,12 @@
 //! - [`Kafka`]: start, stop, kill, pause and restart a broker on its data; topics by [`Topics`].
 //! - [`NewRecord`] to write (keys, timestamps, headers, tombstones), [`Transaction`] for aborted and open transactions in inputs.
 //! - [`Collector`] and [`Record`]: what a read-committed consumer sees, to the last stable offset; [`latest_by_key`].
+//! - [`Backlog`]: what a group has not committed yet, to know when an application is done.
 //! - [`ChildApp`], [`RunningApp`], [`KillLoop`], [`Seeded`]: applications as processes that can be killed at any moment.
 //!
 //! Every wait has a bound, and its error says what was seen instead.
 
+mod backlog;
 mod child;
 mod collector;
 mod error;
@@ -60,6 +62,7 @@ mod supervise;
 mod topics;
 mod wait;
 
+pub use backlog::Backlog;
 pub use child::{ChildApp, KillLoop, KillReport, RunningApp, is_child_of_test};
 pub use collector::{Collector, Isolation, Record, latest_by_key};
 pub use error::{Error, Result};

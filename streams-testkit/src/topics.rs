@@ -225,7 +225,7 @@ fn answer<T>(what: &str, future: impl Future<Output = Result<T, KafkaError>>) ->
 }
 
 /// The coordinator's topic is being made or loaded (first use, after a restart), or a transaction is being decided.
-fn is_settling(error: &KafkaError) -> bool {
+pub(crate) fn is_settling(error: &KafkaError) -> bool {
     use rdkafka::types::RDKafkaErrorCode as Code;
     matches!(
         error.rdkafka_error_code(),

@@ -9,6 +9,8 @@
 
 #[path = "crash/application.rs"]
 mod application;
+#[path = "crash/billing.rs"]
+mod billing;
 #[path = "crash/exact.rs"]
 mod exact;
 #[path = "crash/harness.rs"]

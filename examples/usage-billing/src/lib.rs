@@ -1,20 +1,17 @@
-//! Bills airlines for the departures of an airport. So far: the input data (see `data/README.md`).
+//! Bills airlines for the departures of an airport, exactly once: see the README beside this crate.
 
-use std::path::{Path, PathBuf};
+pub mod data;
+pub mod demo;
+pub mod feed;
+pub mod model;
+pub mod offline;
+pub mod plain;
+pub mod report;
+pub mod run;
+pub mod statistics;
+pub mod time;
+pub mod topics;
+pub mod topology;
+mod watch;
 
-/// The folder with the January sample that comes with the example: `flights.csv`, `planes.csv`, `airlines.csv`.
-pub fn sample_dir() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("data")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::sample_dir;
-
-    #[test]
-    fn the_sample_has_its_three_files() {
-        for name in ["flights.csv", "planes.csv", "airlines.csv"] {
-            assert!(sample_dir().join(name).is_file(), "{name}");
-        }
-    }
-}
+pub use data::sample_dir;

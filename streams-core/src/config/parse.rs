@@ -176,9 +176,13 @@ fn same(known: &str, value: &str) -> bool {
     known.eq_ignore_ascii_case(value) || plain(known) == plain(value) || (known == "null" && value.is_empty())
 }
 
+/// How the names of tests' own variables go on behind `STREAMS_`. No key begins so.
+const OF_TESTS: [&str; 2] = ["TEST", "CRASH_"];
+
 /// The properties that environment variables name: `STREAMS_` and the key in capitals, dots as underscores
 /// (`STREAMS_CONSUMER_FETCH_MIN_BYTES`). Other variables are left out. To put the environment over a file, chain the
-/// two and give them to [`StreamsConfig::from_properties`].
+/// two and give them to [`StreamsConfig::from_properties`]. `STREAMS_TEST…` and `STREAMS_CRASH_…` are the variables of
+/// tests, which an application started by one inherits; they are left out too.
 ///
 /// ```
 /// use streams_core::config::env_properties;
@@ -188,7 +192,9 @@ fn same(known: &str, value: &str) -> bool {
 pub fn env_properties(variables: impl IntoIterator<Item = (String, String)>) -> Vec<(String, String)> {
     let named = variables
         .into_iter()
-        .filter_map(|(name, value)| Some((property_of(name.strip_prefix("STREAMS_")?), value)));
+        .filter_map(|(name, value)| Some((name.strip_prefix("STREAMS_")?.to_owned(), value)))
+        .filter(|(name, _)| !OF_TESTS.iter().any(|prefix| name.starts_with(prefix)))
+        .map(|(name, value)| (property_of(&name), value));
     named.collect()
 }
 

@@ -484,3 +484,21 @@ fn what_the_library_reads_itself_is_read() {
     assert!(parsed(&[("consumer.auto.offset.reset", "by_duration:PT1H")]).is_err());
     assert!(parsed(&[("production.exception.handler", "com.example.Mine")]).is_err());
 }
+
+#[test]
+fn variables_of_tests_are_no_settings() {
+    let names = [
+        "STREAMS_TEST_SEED",
+        "STREAMS_TESTKIT_CHILD",
+        "STREAMS_CRASH_ROUNDS",
+        "STREAMS_POLL_MS",
+    ];
+    let found = super::env_properties(names.map(|name| (name.to_owned(), "7".to_owned())));
+    assert_eq!(found, [("poll.ms".to_owned(), "7".to_owned())]);
+    let keys = super::table::TABLE.iter().map(|key| key.name);
+    assert_eq!(
+        keys.filter(|key| key.starts_with("test") || key.starts_with("crash."))
+            .count(),
+        0
+    );
+}

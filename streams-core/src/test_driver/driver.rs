@@ -137,6 +137,35 @@ impl TopologyTestDriver {
         timestamp_ms: i64,
         headers: &Headers,
     ) -> ProcessResult {
+        self.append(topic, key, value, timestamp_ms, headers)?;
+        self.run_until_idle()
+    }
+
+    /// Pipes many records in at once: keys, values and event times. All of them lie in the topic before the first is
+    /// processed, so tasks with several inputs choose among them by event time. Much faster than one by one.
+    ///
+    /// # Errors
+    /// As [`pipe`](Self::pipe).
+    pub fn pipe_all<'r>(
+        &mut self,
+        topic: &str,
+        records: impl IntoIterator<Item = (Option<&'r [u8]>, Option<&'r [u8]>, i64)>,
+    ) -> ProcessResult {
+        for (key, value, timestamp_ms) in records {
+            self.append(topic, key, value, timestamp_ms, Headers::empty())?;
+        }
+        self.run_until_idle()
+    }
+
+    /// Writes one record to a topic; those of global tables are applied at once.
+    fn append(
+        &mut self,
+        topic: &str,
+        key: Option<&[u8]>,
+        value: Option<&[u8]>,
+        timestamp_ms: i64,
+        headers: &Headers,
+    ) -> ProcessResult {
         let count = self.broker.partitions(topic).ok_or_else(|| Error::Topics {
             message: format!("the topology does not read topic {topic}"),
         })?;
@@ -172,7 +201,7 @@ impl TopologyTestDriver {
                 global.apply(&mut vec![Fetched::Records(batch)], self.now_ms)?;
             }
         }
-        self.run_until_idle()
+        Ok(())
     }
 
     /// Moves the wall clock on and runs what is due.
@@ -288,11 +317,13 @@ impl TopologyTestDriver {
             let done = self
                 .core
                 .process(self.now_ms, if self.commit_each { 1 } else { usize::MAX })?;
-            if self.core.has_uncommitted() && (self.commit_each || !got) {
+            let commits = self.core.has_uncommitted() && (self.commit_each || !got);
+            if commits {
                 self.core.request_commit();
             }
             self.perform_effects()?;
-            if !got && done == 0 && self.core.status().settled && !self.core.has_uncommitted() {
+            // A commit makes records of repartition topics visible: look again.
+            if !commits && !got && done == 0 && self.core.status().settled && !self.core.has_uncommitted() {
                 return Ok(());
             }
         }

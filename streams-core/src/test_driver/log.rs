@@ -36,7 +36,9 @@ enum Fate {
 #[derive(Clone, Debug, Default)]
 pub struct Log {
     entries: Vec<Entry>,
-    fates: BTreeMap<u64, (Fate, i64)>,
+    fates: BTreeMap<u64, Fate>,
+    /// The first offsets of open transactions; there are few, however long the log is.
+    open: BTreeMap<u64, i64>,
     start: i64,
 }
 
@@ -61,10 +63,8 @@ impl Log {
     /// The first offset of the oldest open transaction, or the end.
     #[must_use]
     pub fn last_stable_offset(&self) -> i64 {
-        let open = self.fates.values().filter(|(fate, _)| *fate == Fate::Open);
-        open.map(|(_, first)| *first)
-            .min()
-            .unwrap_or_else(|| self.high_watermark())
+        let first = self.open.values().min();
+        first.copied().unwrap_or_else(|| self.high_watermark())
     }
 
     /// Appends a record, under a transaction if there is one; answers its offset.
@@ -73,15 +73,17 @@ impl Log {
         record.offset = offset;
         self.entries.push(Entry::Record(record, transaction));
         if let Some(transaction) = transaction {
-            self.fates.entry(transaction).or_insert((Fate::Open, offset));
+            self.fates.entry(transaction).or_insert(Fate::Open);
+            self.open.entry(transaction).or_insert(offset);
         }
         offset
     }
 
     /// Ends a transaction; a log that it did not touch gets no marker.
     pub fn end(&mut self, transaction: u64, committed: bool) {
-        if let Some((fate @ Fate::Open, _)) = self.fates.get_mut(&transaction) {
-            *fate = if committed { Fate::Committed } else { Fate::Aborted };
+        if self.open.remove(&transaction).is_some() {
+            let fate = if committed { Fate::Committed } else { Fate::Aborted };
+            self.fates.insert(transaction, fate);
             self.entries.push(Entry::Marker);
         }
     }
@@ -99,7 +101,7 @@ impl Log {
             };
             if let Entry::Record(record, transaction) = entry {
                 let fate = transaction.and_then(|transaction| self.fates.get(&transaction));
-                if fate.is_none_or(|(fate, _)| *fate == Fate::Committed) {
+                if fate.is_none_or(|fate| *fate == Fate::Committed) {
                     records.push(record.clone());
                 }
             }
