@@ -154,7 +154,7 @@ fn topics_of_the_billing_keep_their_records_for_ever_and_a_clean_restart_restore
 
 /// Bills as told by the environment: prefix, state directory, and whether to go on when everything is billed.
 #[test]
-#[ignore = "run as a process by the tests of this module"]
+#[ignore = "run by every_total_is_right_after_kills_at_random_moments"]
 fn app() {
     if !is_child_of_test(APP) {
         return;
