@@ -54,7 +54,9 @@ pub use step::Step;
 pub use stores::{StateStore, Stores};
 pub use windows::{DAY, HOUR, MILLISECOND, MINUTE, SECOND, TimeWindows};
 
-pub use streams_core::config::{GroupProtocol, OffsetReset, OnError, ProcessingGuarantee, StreamsConfig, env_properties};
+pub use streams_core::config::{
+    GroupProtocol, OffsetReset, OnError, ProcessingGuarantee, StreamsConfig, env_properties,
+};
 #[cfg(feature = "kafka")]
 pub use streams_core::kafka::{KafkaStreams, State, StateListener, ThreadMetadata};
 pub use streams_core::processor::{

@@ -111,7 +111,15 @@ fn offline_stages(metadata: &Metadata) -> Result<Vec<Stage>> {
 /// With a real Kafka, which the testkit starts.
 fn broker_stages(metadata: &Metadata) -> Result<Vec<Stage>> {
     let testkit = Invocation::new(["test", "-p", "streams-testkit"]);
-    let harness = Invocation::new(["test", "-p", "streams-tests", "--features", TEST_FEATURES, "--lib", "--bins"]);
+    let harness = Invocation::new([
+        "test",
+        "-p",
+        "streams-tests",
+        "--features",
+        TEST_FEATURES,
+        "--lib",
+        "--bins",
+    ]);
     Ok(vec![
         Stage::cargo("testkit", testkit),
         Stage::cargo("test harness", harness),
@@ -139,7 +147,15 @@ pub(crate) fn test_binary(name: &str, metadata: &Metadata) -> Result<Stage> {
 
 /// How one test binary of `streams-tests` is run.
 pub(crate) fn test_binary_call(name: &str) -> Invocation {
-    Invocation::new(["test", "-p", "streams-tests", "--features", TEST_FEATURES, "--test", name])
+    Invocation::new([
+        "test",
+        "-p",
+        "streams-tests",
+        "--features",
+        TEST_FEATURES,
+        "--test",
+        name,
+    ])
 }
 
 /// The packages in the folder `examples`. Their tests need no broker.
