@@ -21,7 +21,7 @@ use crate::fetch::{FetchError, Fetched, PartitionId};
 pub use offsets::CommittedOffset;
 use slot::{Slot, fetch_error};
 
-/// The most messages taken from a queue in one call, so the most records in one [`PartitionBatch`].
+/// The most messages taken from a queue in one call, so the most records in one [`PartitionBatch`](crate::fetch::PartitionBatch).
 pub const MAX_BATCH_RECORDS: usize = 4096;
 
 /// A partition to read, from an offset given explicitly.
