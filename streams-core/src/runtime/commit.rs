@@ -210,12 +210,7 @@ impl StreamThreadCore {
     fn note_purgeable(&mut self) {
         let Some(closed) = &self.closed else { return };
         for offset in closed.tasks.iter().flat_map(|(_, task)| &task.offsets) {
-            let repartition = self
-                .plan
-                .subtopologies
-                .iter()
-                .any(|sub| sub.reads_repartition(&offset.topic_partition.topic));
-            if repartition {
+            if self.plan.reads_repartition(&offset.topic_partition.topic) {
                 self.purgeable.insert(offset.topic_partition.clone(), offset.offset);
             }
         }

@@ -202,7 +202,7 @@ impl StreamThreadCore {
                     AutoOffsetReset::None => None,
                 };
                 // Repartition topics always start at their beginning: what lies there was written by this application.
-                let reset = if self.is_repartition_topic(topic) {
+                let reset = if self.plan.reads_repartition(topic) {
                     Some(ResetTo::Earliest)
                 } else {
                     reset
@@ -229,13 +229,6 @@ impl StreamThreadCore {
             Some(NodeKind::Source { reset, .. }) => *reset,
             _ => AutoOffsetReset::Configured,
         }
-    }
-
-    pub(super) fn is_repartition_topic(&self, topic: &str) -> bool {
-        self.plan
-            .subtopologies
-            .iter()
-            .any(|subtopology| subtopology.reads_repartition(topic))
     }
 
     fn starts_known(&mut self, offsets: &[(TopicPartition, i64)]) {

@@ -105,6 +105,14 @@ impl TopologyPlan {
         self.subtopologies.iter().find(|subtopology| subtopology.id == id)
     }
 
+    /// Whether a topic is a repartition topic that some sub-topology reads.
+    #[must_use]
+    pub fn reads_repartition(&self, topic: &str) -> bool {
+        self.subtopologies
+            .iter()
+            .any(|subtopology| subtopology.reads_repartition(topic))
+    }
+
     /// The topics that the application has to have: repartition topics and changelogs, each once.
     #[must_use]
     pub fn internal_topics(&self) -> Vec<&InternalTopic> {
