@@ -1,0 +1,226 @@
+//! A task's state compared with its inputs and its changelogs: current, to be replayed, or not to be used.
+
+use std::collections::BTreeMap;
+
+use streams_state::{
+    ChangelogFacts, StateError, StoreId, StoreMetadata, TaskState, Verdict, assess, disagreeing_inputs,
+};
+
+use super::RETRY_MS;
+use crate::error::{Error, ProcessResult};
+use crate::runtime::core::{Slot, StreamThreadCore};
+use crate::runtime::effect::{ChangelogRestore, RestoreJob};
+use crate::task::TaskInput;
+use crate::{TaskId, TopicPartition};
+
+impl StreamThreadCore {
+    pub(super) fn changelogs_of_starting(&self) -> ProcessResult<Vec<TopicPartition>> {
+        let mut partitions = Vec::new();
+        for (id, slot) in &self.tasks {
+            if matches!(slot, Slot::Starting { .. }) {
+                for changelog in &self.subtopology(*id)?.changelogs {
+                    partitions.push(TopicPartition::new(&*changelog.topic.name, id.partition));
+                }
+            }
+        }
+        Ok(partitions)
+    }
+
+    pub(super) fn changelogs_known(
+        &mut self,
+        facts: &BTreeMap<TopicPartition, ChangelogFacts>,
+        now_ms: i64,
+    ) -> ProcessResult {
+        let starting: Vec<TaskId> = self
+            .tasks
+            .iter()
+            .filter(|(_, slot)| matches!(slot, Slot::Starting { .. }))
+            .map(|(id, _)| *id)
+            .collect();
+        for id in starting {
+            let Some(Slot::Starting {
+                state,
+                schedules,
+                inputs,
+            }) = self.tasks.get_mut(&id)
+            else {
+                continue;
+            };
+            let (state, schedules, inputs) = (state.take(), std::mem::take(schedules), std::mem::take(inputs));
+            let slot = self.prepare(id, state, schedules, inputs, facts, now_ms)?;
+            self.tasks.insert(id, slot);
+        }
+        Ok(())
+    }
+
+    /// Opens a task's state and compares it with the inputs and the changelogs.
+    fn prepare(
+        &mut self,
+        id: TaskId,
+        state: Option<TaskState>,
+        schedules: Vec<i64>,
+        inputs: Vec<TaskInput>,
+        facts: &BTreeMap<TopicPartition, ChangelogFacts>,
+        now_ms: i64,
+    ) -> ProcessResult<Slot> {
+        let mut state = match state {
+            Some(state) => state,
+            None => match self.open_state(id)? {
+                Some(state) => state,
+                None => {
+                    self.start_up_after_ms = now_ms + RETRY_MS;
+                    return Ok(Slot::Waiting { state: None, schedules });
+                }
+            },
+        };
+        check_inputs(id, &state, &inputs)?;
+        let mut changelogs = Vec::new();
+        for changelog in &self.subtopology(id)?.changelogs {
+            let store = &changelog.store;
+            let topic_partition = TopicPartition::new(&*changelog.topic.name, id.partition);
+            let mut facts = *facts
+                .get(&topic_partition)
+                .ok_or_else(|| Error::bug(format!("no answer for {topic_partition}")))?;
+            let source = inputs.iter().find(|input| input.topic_partition == topic_partition);
+            facts.source_topic_committed =
+                source.map(|input| input.committed.as_ref().map_or(facts.log_start, |(offset, _)| *offset));
+            let store_id = state
+                .store_id(store)
+                .ok_or_else(|| Error::bug(format!("store {store} is not in the state of task {id}")))?;
+            let timestamped = self
+                .topology
+                .store(store)
+                .is_none_or(|store| store.factory.is_timestamped());
+            if let Some(restore) = judge(id, &mut state, store_id, store, topic_partition, &facts, now_ms)? {
+                let restore = ChangelogRestore { timestamped, ..restore };
+                changelogs.push(restore);
+            }
+        }
+        if changelogs.is_empty() {
+            return Ok(Slot::Restored {
+                state: Some(state),
+                schedules,
+                inputs,
+            });
+        }
+        self.incarnation += 1;
+        let job = RestoreJob {
+            task: id,
+            incarnation: self.incarnation,
+            state,
+            changelogs,
+        };
+        Ok(Slot::Restorable {
+            job: Some(job),
+            schedules,
+            inputs,
+        })
+    }
+
+    /// `None`: another thread of this process has not let go of it yet; try again.
+    fn open_state(&self, id: TaskId) -> ProcessResult<Option<TaskState>> {
+        let stores = &self.subtopology(id)?.stores;
+        let specs = stores
+            .iter()
+            .filter_map(|name| self.topology.store(name))
+            .map(|store| store.spec.clone())
+            .collect();
+        match self.opener.open(id, specs) {
+            Ok(state) => {
+                if let Some(path) = state.was_set_aside() {
+                    tracing::warn!(task_id = %id, path = %path.display(), "state that could not be opened was set aside; the task is restored from its changelogs");
+                }
+                Ok(Some(state))
+            }
+            Err(StateError::TaskBusy { .. }) => Ok(None),
+            Err(error) => Err(Error::state(id, error)),
+        }
+    }
+}
+
+/// Inputs that would be read again over state which contains them already (design rule 2.5).
+fn check_inputs(id: TaskId, state: &TaskState, inputs: &[TaskInput]) -> ProcessResult {
+    let committed = inputs.iter().map(|input| {
+        let key = (input.topic_partition.topic.to_string(), input.topic_partition.partition);
+        (key, input.committed.as_ref().map(|(offset, _)| *offset))
+    });
+    let found = disagreeing_inputs(state.input_offsets(), &committed.collect());
+    if found.is_empty() {
+        return Ok(());
+    }
+    let list: Vec<String> = found.iter().map(ToString::to_string).collect();
+    let reason = format!(
+        "the group's offsets expired or were reset, so input would be counted twice ({}): set the group's offsets back, or delete the task's state and changelogs to start over",
+        list.join("; ")
+    );
+    Err(Box::new(Error::TaskCorrupted {
+        task: id,
+        store: "(inputs)".to_owned(),
+        reason,
+    }))
+}
+
+/// Compares one store with its changelog; `None` = it is current.
+fn judge(
+    id: TaskId,
+    state: &mut TaskState,
+    store: StoreId,
+    name: &str,
+    topic_partition: TopicPartition,
+    facts: &ChangelogFacts,
+    now_ms: i64,
+) -> ProcessResult<Option<ChangelogRestore>> {
+    let metadata = |position| StoreMetadata {
+        changelog_topic_id: facts.topic_id,
+        position,
+        own_commit: false,
+        applied_at_ms: now_ms,
+    };
+    let in_the_middle = state
+        .is_restoring_from_zero(store)
+        .map_err(|source| Error::state(id, source))?;
+    let known = state.store_metadata(store).copied().filter(|_| !in_the_middle);
+    let (from, to, from_zero) = match assess(known.as_ref(), facts, now_ms) {
+        Verdict::Current => return Ok(None),
+        Verdict::Tail { from, to } => (from, to, false),
+        Verdict::KeepRowsFrom { from, to } => (from, to, false),
+        Verdict::FullRestore { reason, from, to } => {
+            if from < to {
+                tracing::info!(task_id = %id, store = name, from, to, %reason, "the store is restored from zero");
+            }
+            (from, to, true)
+        }
+        Verdict::Stop { reason } => {
+            let reason = format!(
+                "{reason} ({topic_partition}); if the changelog is right, delete the local state of task {id} to rebuild it"
+            );
+            return Err(Box::new(Error::TaskCorrupted {
+                task: id,
+                store: name.to_owned(),
+                reason,
+            }));
+        }
+    };
+    if from >= to {
+        // Nothing to replay; only the position has to be known from now on.
+        let failed = |source| Error::state(id, source);
+        if from_zero {
+            state.begin_full_restore(store).map_err(failed)?;
+            state.finish_full_restore(store, metadata(to)).map_err(failed)?;
+        } else {
+            state.restore(store, [], metadata(to)).map_err(failed)?;
+        }
+        return Ok(None);
+    }
+    Ok(Some(ChangelogRestore {
+        exact_end: facts.source_topic_committed.is_some(),
+        store,
+        name: name.to_owned(),
+        topic_partition,
+        from,
+        to,
+        from_zero,
+        timestamped: true,
+        metadata: metadata(to),
+    }))
+}

@@ -1,0 +1,132 @@
+//! Restored state comes back, and the task is made of it.
+
+use crate::TaskId;
+use crate::error::{Error, ProcessResult};
+use crate::runtime::core::{Owned, Slot, StreamThreadCore};
+use crate::runtime::effect::{Assignment, Effect, Restored};
+use crate::task::{Task, TaskLimits, TaskSeed};
+
+impl StreamThreadCore {
+    pub(super) fn start_restore(&mut self, task: TaskId) -> Option<Effect> {
+        let slot = self.tasks.get_mut(&task)?;
+        let Slot::Restorable { job, schedules, inputs } = slot else {
+            return None;
+        };
+        let (job, schedules, inputs) = (job.take()?, std::mem::take(schedules), std::mem::take(inputs));
+        *slot = Slot::Restoring {
+            lease: job.incarnation,
+            schedules,
+            inputs,
+        };
+        Some(Effect::Restore(job))
+    }
+
+    /// Takes back a restored state. A result under an older lease is thrown away: the task is somebody else's by now.
+    ///
+    /// # Errors
+    /// When the restore failed for good.
+    pub fn on_restored(&mut self, restored: Restored, now_ms: i64) -> ProcessResult {
+        let Some(slot) = self.tasks.get_mut(&restored.task) else {
+            return Ok(());
+        };
+        let Slot::Restoring {
+            lease,
+            schedules,
+            inputs,
+        } = slot
+        else {
+            return Ok(());
+        };
+        if *lease != restored.incarnation {
+            return Ok(());
+        }
+        let (schedules, inputs) = (std::mem::take(schedules), std::mem::take(inputs));
+        match restored.failure {
+            None => {
+                let records: u64 = restored.records.values().sum();
+                self.totals.restored_records += records;
+                *slot = Slot::Restored {
+                    state: Some(restored.state),
+                    schedules,
+                    inputs,
+                };
+                Ok(())
+            }
+            Some(failure) => {
+                // What was applied so far is kept: the next attempt goes on from the stored position.
+                *slot = Slot::Waiting {
+                    state: Some(restored.state),
+                    schedules,
+                };
+                self.start_up_failed(failure, now_ms)
+            }
+        }
+    }
+
+    pub(super) fn start_task(&mut self, id: TaskId, now_ms: i64) -> ProcessResult<Option<Effect>> {
+        let Some(Slot::Restored {
+            state,
+            schedules,
+            inputs,
+        }) = self.tasks.get_mut(&id)
+        else {
+            return Ok(None);
+        };
+        let (Some(state), schedules, inputs) = (state.take(), std::mem::take(schedules), std::mem::take(inputs)) else {
+            return Ok(None);
+        };
+        let incarnation = self.incarnation;
+        let mut partitions = Vec::new();
+        for input in &inputs {
+            let (topic_partition, start_offset) = (input.topic_partition.clone(), input.start_offset);
+            self.partitions.insert(
+                input.id,
+                Owned {
+                    task: id,
+                    topic_partition: topic_partition.clone(),
+                    incarnation,
+                    paused: false,
+                },
+            );
+            partitions.push(Assignment {
+                topic_partition,
+                start_offset,
+                id: input.id,
+                incarnation,
+            });
+        }
+        let plan = self
+            .plan
+            .subtopology(id.subtopology)
+            .ok_or_else(|| Error::bug(format!("task {id} is of no sub-topology")))?;
+        // A task keeps its numbers over rebuilds: they stay small, and reports of aborted epochs never count anyway.
+        let (next, stores) = (self.next_slot, u32::try_from(plan.stores.len()).unwrap_or(0));
+        let first_slot = *self.first_slots.entry(id).or_insert(next);
+        if first_slot == next {
+            self.next_slot = next.saturating_add(stores);
+        }
+        let limits = TaskLimits {
+            max_idle_ms: self.settings.max_task_idle_ms,
+            buffered_per_partition: self.settings.buffered_records_per_partition,
+        };
+        let task = Task::new(TaskSeed {
+            id,
+            topology: &self.topology,
+            plan,
+            state,
+            inputs,
+            first_slot,
+            budget: std::rc::Rc::clone(&self.budget),
+            handlers: std::sync::Arc::clone(&self.handlers),
+            topics: std::sync::Arc::clone(&self.topics),
+            globals: std::sync::Arc::clone(&self.globals),
+            limits,
+            now_ms,
+            schedules,
+        })?;
+        self.tasks.insert(id, Slot::Running(Box::new(task)));
+        self.totals.tasks_created += 1;
+        tracing::info!(task_id = %id, "the task runs");
+        Ok(Some(Effect::Assign { partitions }))
+    }
+}
