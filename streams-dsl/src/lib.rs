@@ -63,8 +63,8 @@ pub use streams_core::processor::{
     DeadLetter, Decision, ErrorContext, ErrorHandlers, HandlerResponse, LogAndContinue, LogAndFail,
 };
 pub use streams_core::processor::{
-    Partitions, Processor, ProcessorContext, ProcessorSupplier, PunctuationType, PunctuatorId, RecordContext,
-    RecordTimes, Timestamps,
+    FixedKeyContext, FixedKeyProcessor, FixedKeyRecord, Partitions, Processor, ProcessorContext, ProcessorSupplier,
+    PunctuationType, PunctuatorId, RecordContext, RecordTimes, Timestamps,
 };
 pub use streams_core::serde::{DefaultSerde, Json, Serde, SerdeError, SharedSerde};
 pub use streams_core::stores::{KeyValueStore, ValueAndTimestamp, WindowStore};

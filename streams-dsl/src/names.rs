@@ -22,6 +22,8 @@ pub(crate) enum Step {
     ForEach,
     /// Draws none when it is named where it is called.
     Process,
+    /// Draws none when it is named where it is called.
+    ProcessValues,
     Merge,
     /// `split`, and again for each branch.
     Branch,
@@ -55,6 +57,7 @@ impl Step {
             Step::Peek => "KSTREAM-PEEK-",
             Step::ForEach => "KSTREAM-FOREACH-",
             Step::Process => "KSTREAM-PROCESSOR-",
+            Step::ProcessValues => "KSTREAM-PROCESSVALUES-",
             Step::Merge => "KSTREAM-MERGE-",
             Step::Branch => "KSTREAM-BRANCH-",
             Step::Sink => "KSTREAM-SINK-",
@@ -99,7 +102,7 @@ impl Names {
         given.map_or_else(|| format!("{}{number:010}", step.prefix()), str::to_owned)
     }
 
-    /// As [`node`](Self::node), but a given name draws nothing (`process`, `repartition`).
+    /// As [`node`](Self::node), but a given name draws nothing (`process`, `process_values`, `repartition`).
     pub(crate) fn node_unless_given(&mut self, step: Step, given: Option<&str>) -> String {
         given.map_or_else(|| self.node(step, None), str::to_owned)
     }

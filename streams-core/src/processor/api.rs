@@ -71,7 +71,8 @@ pub struct ProcessorContext<'a, KOut, VOut> {
     children: &'a Children<KOut, VOut>,
     node: &'a NodeParts,
     me: &'a std::rc::Weak<dyn Punctuated>,
-    failure: Option<Box<Error>>,
+    /// What a child failed with. It lies outside the processor's call, so that a panic can't lose it.
+    failure: &'a mut Option<Box<Error>>,
 }
 
 struct NodeParts {
@@ -99,6 +100,17 @@ impl<KOut, VOut> DerefMut for ProcessorContext<'_, KOut, VOut> {
 }
 
 impl<KOut, VOut> ProcessorContext<'_, KOut, VOut> {
+    /// The same context for a shorter while.
+    pub(super) fn reborrow(&mut self) -> ProcessorContext<'_, KOut, VOut> {
+        ProcessorContext {
+            cx: self.cx,
+            children: self.children,
+            node: self.node,
+            me: self.me,
+            failure: self.failure,
+        }
+    }
+
     /// Hands a record to all children; returns when they are done.
     ///
     /// # Errors
@@ -227,11 +239,9 @@ impl<P, KOut: 'static, VOut: 'static> ProcessorNode<P, KOut, VOut> {
                 children: &self.children,
                 node: &self.parts,
                 me: &self.me,
-                failure: None,
+                failure: &mut failure,
             };
-            let result = code(&mut self.processor.borrow_mut(), &mut context);
-            failure = context.failure.take();
-            result
+            code(&mut self.processor.borrow_mut(), &mut context)
         }));
         if let Some(failure) = failure {
             return Err(failure);

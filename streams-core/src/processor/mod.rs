@@ -3,6 +3,7 @@
 mod api;
 mod context;
 mod counters;
+mod fixed_key;
 mod handlers;
 mod node;
 mod punctuation;
@@ -13,6 +14,7 @@ mod user;
 pub use api::{ForwardFailed, Processor, ProcessorContext, ProcessorNode, ProcessorSupplier};
 pub use context::{OperatorTime, OutputTopic, RecordContext, TaskContext};
 pub use counters::TaskCounters;
+pub use fixed_key::{FixedKey, FixedKeyContext, FixedKeyProcessor, FixedKeyRecord};
 pub use handlers::{
     DEAD_LETTER_HEADERS, DeadLetter, Decision, DeserializationHandler, ErrorContext, ErrorHandlers, HandlerResponse,
     LogAndContinue, LogAndFail, ProcessingHandler, ProductionDecision, ProductionHandler,

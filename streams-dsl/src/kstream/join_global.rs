@@ -121,7 +121,11 @@ impl<K: 'static, V: 'static> KStream<K, V> {
             }
             // Java names the inner join so too.
             let name = graph.names.node(Step::LeftJoin, joined.name.as_deref());
-            graph.add(name, &[self.node], Processor::using(factory, uses))
+            let node = graph.add(name, &[self.node], Processor::using(factory, uses));
+            if let Some(added) = graph.node_mut(node) {
+                added.flags.value_changing = true;
+            }
+            node
         });
         self.at(node, Keys::Kept(self.key.clone()), None)
     }

@@ -12,6 +12,7 @@ mod map_values;
 mod merge;
 mod peek;
 mod process;
+mod process_values;
 mod repartition;
 mod select_key;
 mod split;

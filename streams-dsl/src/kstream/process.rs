@@ -51,7 +51,12 @@ impl<K: 'static, V: 'static> KStream<K, V> {
         let stores = connect.stores.iter().map(|store| store.as_str().into()).collect();
         let node = self.builder.with(|graph| {
             let name = graph.names.node_unless_given(Step::Process, connect.name.as_deref());
-            graph.add(name, &[self.node], graph::Processor::using(factory, stores))
+            let node = graph.add(name, &[self.node], graph::Processor::using(factory, stores));
+            if let Some(added) = graph.node_mut(node) {
+                // A repartition below can't move above: its records have the types that are made here (KAFKA-19668).
+                added.flags.key_changing = true;
+            }
+            node
         });
         self.at(node, Keys::Changed, None)
     }
