@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::TaskContext;
+use super::rows::RowReader;
 use crate::error::ProcessResult;
 use crate::fetch::FetchedRecord;
 use crate::serde::SharedSerde;
@@ -137,6 +138,12 @@ pub trait SourceFactory: Send + Sync {
     /// # Errors
     /// When types do not fit.
     fn build(&self, builder: &mut NodeBuilder<'_>) -> Result<Rc<dyn SourceNode>, TopologyError>;
+
+    /// How a restore reads the topic when it serves as a table's changelog, for the node of the name `node`; `None` = every
+    /// record with a key is a row, at the record's own timestamp.
+    fn rows(&self, _node: &Arc<str>) -> Option<Arc<dyn RowReader>> {
+        None
+    }
 }
 
 impl<F> SourceFactory for F

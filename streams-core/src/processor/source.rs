@@ -5,8 +5,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::node::{Children, NodeBuilder, RawRecord, SourceFactory, SourceNode};
+use super::rows::{RowReader, TypedRows};
 use super::{Decision, TaskContext};
 use crate::error::{Error, ProcessResult};
+use crate::fetch::FetchedRecord;
 use crate::serde::{SerdeError, SharedSerde};
 use crate::topology::TopologyError;
 use crate::{Record, TopicPartition};
@@ -71,6 +73,15 @@ impl<K: 'static, V: 'static> SourceFactory for TypedSource<K, V> {
             children: builder.children()?,
         }))
     }
+
+    fn rows(&self, node: &Arc<str>) -> Option<Arc<dyn RowReader>> {
+        Some(Arc::new(TypedRows {
+            node: Arc::clone(node),
+            key: Arc::clone(&self.key),
+            value: Arc::clone(&self.value),
+            timestamps: self.timestamps.clone(),
+        }))
+    }
 }
 
 /// A head that had to be read to find its event time, kept until it is its turn.
@@ -107,7 +118,7 @@ impl<K: 'static, V: 'static> SourceNode for Source<K, V> {
         match &self.timestamps {
             Timestamps::FailOnInvalid => match valid {
                 Some(time) => Ok(Some(time)),
-                None => Err(self.invalid(raw, times.record_ms)),
+                None => Err(invalid(&self.name, raw.topic_partition, raw.record)),
             },
             Timestamps::SkipInvalid => Ok(valid),
             Timestamps::PartitionTimeOnInvalid => {
@@ -192,10 +203,7 @@ impl<K: 'static, V: 'static> Source<K, V> {
         what: &'static str,
         error: SerdeError,
     ) -> ProcessResult {
-        let source = match error {
-            SerdeError::Null { type_name, .. } => SerdeError::Null { what, type_name },
-            other => other,
-        };
+        let source = named(what, error);
         let handlers = Arc::clone(cx.handlers());
         let response = handlers
             .deserialization
@@ -203,28 +211,38 @@ impl<K: 'static, V: 'static> Source<K, V> {
         cx.send_dead_letters(&response, "DeserializationException", &source.to_string())?;
         match response.decision {
             Decision::Resume => Ok(()),
-            Decision::Fail => {
-                let topic_partition = raw.topic_partition.clone();
-                Err(Box::new(Error::Deserialize {
-                    what,
-                    topic_partition,
-                    offset: raw.record.offset,
-                    source,
-                }))
-            }
+            Decision::Fail => Err(unreadable(raw.topic_partition, raw.record.offset, what, source)),
         }
     }
+}
 
-    #[cold]
-    fn invalid(&self, raw: RawRecord<'_>, timestamp_ms: i64) -> Box<Error> {
-        let message = format!(
-            "source {} got the timestamp {timestamp_ms}: use another timestamp policy (skip, partition time, or an own extractor) to go on",
-            self.name
-        );
-        Box::new(Error::Timestamp {
-            topic_partition: raw.topic_partition.clone(),
-            offset: raw.record.offset,
-            message,
-        })
+/// The error with the part of the record that it is about.
+pub(super) fn named(what: &'static str, error: SerdeError) -> SerdeError {
+    match error {
+        SerdeError::Null { type_name, .. } => SerdeError::Null { what, type_name },
+        other => other,
     }
+}
+
+#[cold]
+pub(super) fn unreadable(at: &TopicPartition, offset: i64, what: &'static str, source: SerdeError) -> Box<Error> {
+    Box::new(Error::Deserialize {
+        what,
+        topic_partition: at.clone(),
+        offset,
+        source,
+    })
+}
+
+#[cold]
+pub(super) fn invalid(node: &str, at: &TopicPartition, record: &FetchedRecord<'_>) -> Box<Error> {
+    let message = format!(
+        "source {node} got the timestamp {}: use another timestamp policy (skip, partition time, or an own extractor) to go on",
+        record.timestamp_ms
+    );
+    Box::new(Error::Timestamp {
+        topic_partition: at.clone(),
+        offset: record.offset,
+        message,
+    })
 }

@@ -2,99 +2,99 @@
 //!
 //! Java counterpart: `StoreChangelogReader` with `RecordConverters`.
 
+mod rows;
+
 use streams_state::{StateError, StoreMetadata, TaskState};
 
+use crate::error::{Error, ProcessResult};
+use crate::fetch::PartitionBatch;
 use crate::runtime::ChangelogRestore;
 
-/// A record of a changelog.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ChangelogRecord {
-    /// Its offset.
-    pub offset: i64,
-    /// The store's key; a record without one is skipped.
-    pub key: Option<Vec<u8>>,
-    /// The plain value; `None` deletes.
-    pub value: Option<Vec<u8>>,
-    /// Event time, milliseconds since the Unix epoch.
-    pub timestamp_ms: i64,
-}
+pub use rows::SourceRows;
 
 /// Begins a replay: a restore from zero marks and empties the store first.
 ///
 /// # Errors
 /// When the store can't be written.
-pub fn begin(state: &mut TaskState, changelog: &ChangelogRestore) -> Result<(), StateError> {
+pub fn begin(state: &mut TaskState, changelog: &ChangelogRestore) -> ProcessResult {
     if changelog.from_zero {
-        state.begin_full_restore(changelog.store)
-    } else {
-        Ok(())
+        let begun = state.begin_full_restore(changelog.store);
+        return begun.map_err(|error| failed(state, error));
     }
+    Ok(())
 }
 
-/// Applies a batch, in the order of its offsets, and the position behind it; answers how many rows it had.
+/// Applies fetched batches of the changelog, in the order of their offsets, and the position behind them; answers how many
+/// rows they had.
 ///
 /// # Errors
-/// When the store can't be written.
+/// When the store can't be written, or a row can't be read and its handler answers `Fail`.
 pub fn apply(
     state: &mut TaskState,
     changelog: &ChangelogRestore,
-    records: &[ChangelogRecord],
+    batches: &[PartitionBatch],
     position: i64,
-) -> Result<u64, StateError> {
+) -> ProcessResult<u64> {
     let position = stand(changelog, position);
-    let records: Vec<&ChangelogRecord> = records.iter().filter(|record| record.offset < position).collect();
-    let stored: Vec<Option<Vec<u8>>> = records
+    let records = batches
         .iter()
-        .map(|record| stored_value(changelog.timestamped, record))
-        .collect();
-    let rows = records
-        .iter()
-        .zip(&stored)
-        .filter_map(|(record, value)| Some((record.key.as_deref()?, value.as_deref())));
-    state.restore(
-        changelog.store,
-        rows,
-        StoreMetadata {
-            position,
-            ..changelog.metadata
-        },
-    )?;
-    Ok(records.iter().filter(|record| record.key.is_some()).count() as u64)
+        .flat_map(PartitionBatch::iter)
+        .filter(|record| record.offset < position && record.key.is_some());
+    let mut rows: Vec<(&[u8], Option<Vec<u8>>)> = Vec::new();
+    for record in records {
+        let time_ms = match &changelog.rows {
+            Some(rows) => rows.event_time(changelog, &record)?,
+            None => Some(record.timestamp_ms),
+        };
+        if let (Some(time_ms), Some(key)) = (time_ms, record.key) {
+            rows.push((key, stored_value(changelog.timestamped, time_ms, record.value)));
+        }
+    }
+    let metadata = StoreMetadata {
+        position,
+        ..changelog.metadata
+    };
+    let changes = rows.iter().map(|(key, value)| (*key, value.as_deref()));
+    let applied = state.restore(changelog.store, changes, metadata);
+    applied.map_err(|error| failed(state, error))?;
+    Ok(rows.len() as u64)
 }
 
 /// Ends a replay at the position reached, which is at or behind the target (markers may stand there).
 ///
 /// # Errors
 /// When the store can't be written.
-pub fn finish(state: &mut TaskState, changelog: &ChangelogRestore, position: i64) -> Result<(), StateError> {
+pub fn finish(state: &mut TaskState, changelog: &ChangelogRestore, position: i64) -> ProcessResult {
     let metadata = StoreMetadata {
         position: stand(changelog, position),
         ..changelog.metadata
     };
-    if changelog.from_zero {
-        return state.finish_full_restore(changelog.store, metadata);
-    }
-    state.restore(changelog.store, [], metadata)
+    let ended = if changelog.from_zero {
+        state.finish_full_restore(changelog.store, metadata)
+    } else {
+        state.restore(changelog.store, [], metadata)
+    };
+    ended.map_err(|error| failed(state, error))
 }
 
 /// A whole replay with a `fetch` that gives committed records from a position on and the position behind them. Only a
 /// position at or beyond the target ends it, never an end-of-partition mark (design rule 5.3).
 ///
 /// # Errors
-/// When the store can't be written.
+/// As [`apply`].
 pub fn replay_all(
     state: &mut TaskState,
     changelog: &ChangelogRestore,
-    mut fetch: impl FnMut(i64) -> (Vec<ChangelogRecord>, i64),
-) -> Result<u64, StateError> {
+    mut fetch: impl FnMut(i64) -> (PartitionBatch, i64),
+) -> ProcessResult<u64> {
     begin(state, changelog)?;
     let (mut position, mut rows) = (changelog.from, 0);
     while position < changelog.to {
-        let (records, next) = fetch(position);
+        let (batch, next) = fetch(position);
         if next <= position {
             break;
         }
-        rows += apply(state, changelog, &records, next)?;
+        rows += apply(state, changelog, &[batch], next)?;
         position = next;
     }
     finish(state, changelog, position)?;
@@ -110,14 +110,22 @@ fn stand(changelog: &ChangelogRestore, position: i64) -> i64 {
     }
 }
 
-/// The stored form of a changelog value: in a timestamped store the record's timestamp goes in front
+/// The stored form of a changelog value: in a timestamped store the record's time goes in front
 /// (`RecordConverters.rawValueToTimestampedValue`).
-fn stored_value(timestamped: bool, record: &ChangelogRecord) -> Option<Vec<u8>> {
-    let value = record.value.as_deref()?;
+fn stored_value(timestamped: bool, time_ms: i64, value: Option<&[u8]>) -> Option<Vec<u8>> {
+    let value = value?;
     let mut stored = Vec::with_capacity(value.len() + 8);
     if timestamped {
-        stored.extend_from_slice(&record.timestamp_ms.to_be_bytes());
+        stored.extend_from_slice(&time_ms.to_be_bytes());
     }
     stored.extend_from_slice(value);
     Some(stored)
+}
+
+#[cold]
+fn failed(state: &TaskState, source: StateError) -> Box<Error> {
+    Box::new(Error::State {
+        task: format!("task {}", state.task()),
+        source,
+    })
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use streams_state::{ChangelogFacts, StoreId, StoreMetadata, TaskState};
 
+use crate::error::Error;
 use crate::fetch::PartitionId;
+use crate::restore::SourceRows;
 use crate::task::CommittedOffset;
 use crate::{TaskId, TopicPartition};
 
@@ -59,6 +61,8 @@ pub struct ChangelogRestore {
     pub from_zero: bool,
     /// Whether the record's timestamp is stored in front of the value.
     pub timestamped: bool,
+    /// How a source topic's records are read as rows; `None` for a changelog of our own, where each is one.
+    pub rows: Option<SourceRows>,
     /// What the store's metadata is once it is done, with the position reached filled in.
     pub metadata: StoreMetadata,
 }
@@ -95,7 +99,28 @@ pub struct Restored {
     /// Records applied, per store.
     pub records: BTreeMap<String, u64>,
     /// Why it did not end well.
-    pub failure: Option<CallFailure>,
+    pub failure: Option<RestoreFailure>,
+}
+
+/// Why a restore did not end well.
+#[derive(Debug)]
+pub enum RestoreFailure {
+    /// A call to Kafka failed; whether it is tried again depends on its class.
+    Call(CallFailure),
+    /// State can't be written, or a row can't be read: the thread can't go on.
+    Fatal(Box<Error>),
+}
+
+impl From<CallFailure> for RestoreFailure {
+    fn from(failure: CallFailure) -> Self {
+        RestoreFailure::Call(failure)
+    }
+}
+
+impl From<Box<Error>> for RestoreFailure {
+    fn from(error: Box<Error>) -> Self {
+        RestoreFailure::Fatal(error)
+    }
 }
 
 /// Something that the shell has to do. One at a time; the next is given when the outcome was told. A restore alone runs

@@ -19,7 +19,7 @@ pub use self::core::{CoreStatus, CoreTotals, StreamThreadCore, TaskPhase, TaskSt
 pub use crate::task::CommittedOffset;
 pub use effect::{
     Assignment, CallFailure, ChangelogRestore, Effect, FailureClass, GroupIdentity, Outcome, Reports, ResetTo,
-    RestoreJob, Restored,
+    RestoreFailure, RestoreJob, Restored,
 };
 pub use global::{GlobalCore, GlobalState};
 pub use meter::{CommitSample, RestoreProgress};

@@ -11,7 +11,8 @@ use crate::fetch::{Fetched, PartitionBatch, PartitionId};
 use crate::murmur2::partition_for_key;
 use crate::outbox::{ANY_PARTITION, OutRecord};
 use crate::runtime::{
-    Assignment, CallFailure, Effect, FailureClass, Outcome, Reports, ResetTo, RestoreJob, Restored, StreamThreadCore,
+    Assignment, CallFailure, Effect, FailureClass, Outcome, Reports, ResetTo, RestoreFailure, RestoreJob, Restored,
+    StreamThreadCore,
 };
 use crate::{Headers, TopicPartition};
 
@@ -324,30 +325,17 @@ fn failed(class: FailureClass, code: &str, message: &str) -> Outcome {
 fn restore(mut job: RestoreJob, broker: &MemoryBroker) -> Restored {
     let mut counts = BTreeMap::new();
     let mut failure = None;
-    for changelog in &job.changelogs {
-        match crate::restore::replay_all(&mut job.state, changelog, |from| {
-            let (records, next) = broker
-                .log(&changelog.topic_partition)
-                .map(|log| log.read_committed(from, 1_000))
-                .unwrap_or_default();
-            let records = records.into_iter().map(|r| crate::restore::ChangelogRecord {
-                offset: r.offset,
-                key: r.key,
-                value: r.value,
-                timestamp_ms: r.timestamp_ms,
-            });
-            (records.collect(), next)
-        }) {
+    for (number, changelog) in (0..).zip(&job.changelogs) {
+        let replayed = crate::restore::replay_all(&mut job.state, changelog, |from| {
+            let log = broker.log(&changelog.topic_partition);
+            let (records, next) = log.map(|log| log.read_committed(from, 1_000)).unwrap_or_default();
+            (batch_of(PartitionId(number), job.incarnation, &records), next)
+        });
+        match replayed {
             Ok(records) => {
                 counts.insert(changelog.name.clone(), records);
             }
-            Err(error) => {
-                failure = Some(CallFailure {
-                    class: FailureClass::Stop,
-                    code: "STATE".to_owned(),
-                    message: error.to_string(),
-                })
-            }
+            Err(error) => failure = Some(RestoreFailure::Fatal(error)),
         }
     }
     Restored {

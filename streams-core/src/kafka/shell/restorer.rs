@@ -12,8 +12,10 @@ use super::hooks;
 use crate::TaskId;
 use crate::fetch::{FetchErrorKind, Fetched, PartitionBatch, PartitionId};
 use crate::kafka::consumer::{AssignedPartition, BatchConsumer};
-use crate::restore::{self, ChangelogRecord};
-use crate::runtime::{CallFailure, ChangelogRestore, FailureClass, RestoreJob, RestoreProgress, Restored};
+use crate::restore;
+use crate::runtime::{
+    CallFailure, ChangelogRestore, FailureClass, RestoreFailure, RestoreJob, RestoreProgress, Restored,
+};
 
 /// Records handed to a store in one batch.
 const BATCH_RECORDS: usize = 10_000;
@@ -108,7 +110,7 @@ impl Restorer {
                 incarnation: job.incarnation,
                 state: job.state,
                 records: BTreeMap::new(),
-                failure: Some(failure),
+                failure: Some(failure.into()),
             });
         }
     }
@@ -176,7 +178,7 @@ fn work(
 struct Progress<'a> {
     changelog: &'a ChangelogRestore,
     position: i64,
-    buffered: Vec<ChangelogRecord>,
+    buffered: Vec<PartitionBatch>,
     buffered_to: i64,
     records: u64,
 }
@@ -188,16 +190,15 @@ fn run(
     records: &mut BTreeMap<String, u64>,
     stop: &AtomicBool,
     board: &ProgressBoard,
-) -> Result<(), CallFailure> {
+) -> Result<(), RestoreFailure> {
     let client = |error: crate::kafka::errors::ClientError| super::cluster::failure_of(&error);
-    let state = |error: streams_state::StateError| failed(FailureClass::Stop, "STATE", &error.to_string());
     let consumer = match consumer {
         Some(consumer) => consumer,
         None => consumer.insert(BatchConsumer::new(config).map_err(client)?),
     };
     let mut parts = Vec::new();
     for (number, changelog) in (0..).zip(&job.changelogs) {
-        restore::begin(&mut job.state, changelog).map_err(state)?;
+        restore::begin(&mut job.state, changelog)?;
         parts.push(AssignedPartition {
             topic: changelog.topic_partition.topic.to_string(),
             partition: changelog.topic_partition.partition,
@@ -220,7 +221,7 @@ fn run(
     let mut fetched = Vec::new();
     while progress.iter().any(|part| part.position < part.changelog.to) {
         if stop.load(Ordering::Relaxed) {
-            return Err(failed(FailureClass::Retriable, "STOPPED", "the instance is closing"));
+            return Err(failed(FailureClass::Retriable, "STOPPED", "the instance is closing").into());
         }
         consumer.fetch(BATCH_RECORDS, WAIT_MS, &mut fetched).map_err(client)?;
         if !fetched.is_empty() {
@@ -232,7 +233,7 @@ fn run(
         for part in &mut progress {
             if part.buffered_to > part.position {
                 let (changelog, to) = (part.changelog, part.buffered_to);
-                part.records += restore::apply(&mut job.state, changelog, &part.buffered, to).map_err(state)?;
+                part.records += restore::apply(&mut job.state, changelog, &part.buffered, to)?;
                 part.buffered.clear();
                 part.position = to;
                 hooks::reach("during-restore");
@@ -250,11 +251,12 @@ fn run(
         }
     }
     for part in progress {
-        restore::finish(&mut job.state, part.changelog, part.position).map_err(state)?;
+        restore::finish(&mut job.state, part.changelog, part.position)?;
         records.insert(part.changelog.name.clone(), part.records);
         tracing::info!(task_id = %job.task, store = part.changelog.name, restored = part.records, to = part.position, "store is restored");
     }
-    consumer.assign(&[]).map_err(client)
+    consumer.assign(&[]).map_err(client)?;
+    Ok(())
 }
 
 fn changelog_from(changelog: &ChangelogRestore) -> i64 {
@@ -274,8 +276,10 @@ fn tell_stalled(task: crate::TaskId, progress: &[Progress<'_>]) {
 fn take(progress: &mut [Progress<'_>], item: Fetched) -> Result<(), CallFailure> {
     match item {
         Fetched::Records(batch) => {
-            if let Some(part) = progress.get_mut(batch.partition.0 as usize) {
-                add(part, &batch);
+            let last = batch.len().checked_sub(1).map(|last| batch.offset(last));
+            if let (Some(part), Some(last)) = (progress.get_mut(batch.partition.0 as usize), last) {
+                part.buffered_to = last + 1;
+                part.buffered.push(batch);
             }
         }
         Fetched::Eof { partition, offset, .. } => {
@@ -297,16 +301,4 @@ fn take(progress: &mut [Progress<'_>], item: Fetched) -> Result<(), CallFailure>
         Fetched::Error(error) => tracing::debug!(%error, "the restore consumer met an error; it goes on by itself"),
     }
     Ok(())
-}
-
-fn add(part: &mut Progress<'_>, batch: &PartitionBatch) {
-    for record in batch.iter() {
-        part.buffered.push(ChangelogRecord {
-            offset: record.offset,
-            key: record.key.map(<[u8]>::to_vec),
-            value: record.value.map(<[u8]>::to_vec),
-            timestamp_ms: record.timestamp_ms,
-        });
-        part.buffered_to = record.offset + 1;
-    }
 }

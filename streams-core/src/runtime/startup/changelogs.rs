@@ -1,6 +1,7 @@
 //! A task's state compared with its inputs and its changelogs: current, to be replayed, or not to be used.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use streams_state::{
     ChangelogFacts, StateError, StoreId, StoreMetadata, TaskState, Verdict, assess, disagreeing_inputs,
@@ -8,9 +9,11 @@ use streams_state::{
 
 use super::RETRY_MS;
 use crate::error::{Error, ProcessResult};
+use crate::restore::SourceRows;
 use crate::runtime::core::{Slot, StreamThreadCore};
 use crate::runtime::effect::{ChangelogRestore, RestoreJob};
 use crate::task::TaskInput;
+use crate::topology::NodeKind;
 use crate::{TaskId, TopicPartition};
 
 impl StreamThreadCore {
@@ -92,8 +95,13 @@ impl StreamThreadCore {
                 .store(store)
                 .is_none_or(|store| store.factory.is_timestamped());
             if let Some(restore) = judge(id, &mut state, store_id, store, topic_partition, &facts, now_ms)? {
-                let restore = ChangelogRestore { timestamped, ..restore };
-                changelogs.push(restore);
+                let whole = restore.from_zero || restore.from <= facts.log_start;
+                let rows = source.and_then(|input| self.source_rows(id, &input.topic_partition.topic, whole));
+                changelogs.push(ChangelogRestore {
+                    timestamped,
+                    rows,
+                    ..restore
+                });
             }
         }
         if changelogs.is_empty() {
@@ -115,6 +123,17 @@ impl StreamThreadCore {
             schedules,
             inputs,
         })
+    }
+
+    /// How the source node of a topic reads its records.
+    fn source_rows(&self, id: TaskId, topic: &str, whole: bool) -> Option<SourceRows> {
+        let node = self.plan.subtopology(id.subtopology)?.source_topics.get(topic)?;
+        let node = self.topology.nodes().get(*node)?;
+        let NodeKind::Source { factory, .. } = &node.kind else {
+            return None;
+        };
+        let reader = factory.rows(&node.name)?;
+        Some(SourceRows::new(id, reader, Arc::clone(&self.handlers), whole))
     }
 
     /// `None`: another thread of this process has not let go of it yet; try again.
@@ -221,6 +240,7 @@ fn judge(
         to,
         from_zero,
         timestamped: true,
+        rows: None,
         metadata: metadata(to),
     }))
 }

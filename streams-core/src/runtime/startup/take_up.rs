@@ -3,7 +3,7 @@
 use crate::TaskId;
 use crate::error::{Error, ProcessResult};
 use crate::runtime::core::{Owned, Slot, StreamThreadCore};
-use crate::runtime::effect::{Assignment, Effect, Restored};
+use crate::runtime::effect::{Assignment, Effect, RestoreFailure, Restored};
 use crate::task::{Task, TaskLimits, TaskSeed};
 
 impl StreamThreadCore {
@@ -58,7 +58,10 @@ impl StreamThreadCore {
                     state: Some(restored.state),
                     schedules,
                 };
-                self.start_up_failed(failure, now_ms)
+                match failure {
+                    RestoreFailure::Call(failure) => self.start_up_failed(failure, now_ms),
+                    RestoreFailure::Fatal(error) => Err(error),
+                }
             }
         }
     }
