@@ -59,6 +59,7 @@ pub use streams_core::config::{
 };
 #[cfg(feature = "kafka")]
 pub use streams_core::kafka::{KafkaStreams, State, StateListener, ThreadMetadata};
+pub use streams_core::metrics;
 pub use streams_core::processor::{
     DeadLetter, Decision, ErrorContext, ErrorHandlers, HandlerResponse, LogAndContinue, LogAndFail,
 };

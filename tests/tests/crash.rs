@@ -20,3 +20,5 @@ mod harness;
 mod hooks;
 #[path = "crash/kills.rs"]
 mod kills;
+#[path = "crash/scrape.rs"]
+mod scrape;

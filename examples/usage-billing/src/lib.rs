@@ -2,6 +2,7 @@
 
 pub mod data;
 pub mod demo;
+pub mod endpoint;
 pub mod feed;
 pub mod model;
 pub mod offline;

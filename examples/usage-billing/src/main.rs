@@ -1,5 +1,6 @@
 //! `usage-billing`: feeds departures, bills them, ends when everything is committed.
 
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -13,7 +14,7 @@ use usage_billing::feed::Feed;
 use usage_billing::report::Results;
 use usage_billing::run::{RunOptions, run};
 use usage_billing::topics::Names;
-use usage_billing::{demo, offline, plain, sample_dir, topology};
+use usage_billing::{demo, endpoint, offline, plain, sample_dir, topology};
 
 /// Bills airlines for departures, exactly once. The broker is the one that KAFKA_BOOTSTRAP names, else one is started.
 #[derive(Parser, Debug)]
@@ -22,9 +23,15 @@ struct Args {
     /// Folder with flights.csv, planes.csv and airlines.csv (also .gz, .zip) [default: the January sample]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Keep running when everything is billed
+    /// Keep running when everything is billed, with http://127.0.0.1:9404/metrics for Prometheus
     #[arg(long)]
     serve: bool,
+    /// The port of /metrics (0: a free one)
+    #[arg(long, value_name = "PORT", default_value_t = endpoint::ADDRESS.port(), requires = "serve")]
+    metrics_port: u16,
+    /// The address of /metrics; any but 127.0.0.1 shows it to the network
+    #[arg(long, value_name = "IP", default_value_t = endpoint::ADDRESS.ip(), requires = "serve")]
+    metrics_host: IpAddr,
     /// Kill this process with SIGKILL, once, after N departures; the same command again goes on
     #[arg(long, value_name = "N")]
     kill_after: Option<u64>,
@@ -100,7 +107,9 @@ fn bill(kafka: &Kafka, args: &Args, data: &DataDir) -> Result<()> {
         names: names.clone(),
         state_dir: args.state_dir.clone().unwrap_or(usual),
         kill_after: args.kill_after,
-        serve: args.serve,
+        serve: args
+            .serve
+            .then_some(SocketAddr::new(args.metrics_host, args.metrics_port)),
     };
     run(&options)?;
     if !args.fed {

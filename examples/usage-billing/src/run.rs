@@ -1,5 +1,6 @@
 //! Billing on a broker, in this process: start, follow, stop.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,6 +11,7 @@ use streams_dsl::{KafkaStreams, State, StreamsConfig};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{Receiver, channel};
 
+use crate::endpoint::Endpoint;
 use crate::statistics::Statistics;
 use crate::topics::Names;
 use crate::topology::{self, OnDeparture};
@@ -33,8 +35,8 @@ pub struct RunOptions {
     pub state_dir: PathBuf,
     /// Kill this process, once, when it has taken so many departures.
     pub kill_after: Option<u64>,
-    /// Whether to go on when everything is billed.
-    pub serve: bool,
+    /// Go on when everything is billed, with metrics served here (port 0: a free one).
+    pub serve: Option<SocketAddr>,
 }
 
 /// Bills until everything that was fed is committed, or, with `serve`, until SIGTERM or ctrl-c.
@@ -46,6 +48,11 @@ pub fn run(options: &RunOptions) -> Result<Statistics> {
     let started = Instant::now();
     let taken = Arc::new(AtomicU64::new(0));
     let on_departure = on_departure(options, Arc::clone(&taken));
+    // Before the start: what is counted without a recorder is counted nowhere.
+    let endpoint = options.serve.map(Endpoint::install).transpose()?;
+    if let Some(endpoint) = &endpoint {
+        println!("METRICS http://{}/metrics", endpoint.address());
+    }
     let streams = KafkaStreams::new(topology::build(&options.names, on_departure)?, config(options)?)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     // The start waits for the global table, before there is anything asynchronous to hold up.
@@ -111,7 +118,7 @@ async fn follow(
     let mut looks = 0;
     // Nothing is sent before there is a watcher; it is started when the tasks run, and so the internal topics exist.
     let (done, mut finished) = channel(1);
-    let mut done = Some(done).filter(|_| !options.serve);
+    let mut done = Some(done).filter(|_| options.serve.is_none());
     loop {
         tokio::select! {
             _ = term.recv() => break,

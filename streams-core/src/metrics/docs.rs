@@ -50,6 +50,7 @@ fn row(metric: &Metric) -> String {
         Unit::Count => "count",
         Unit::Records => "records",
         Unit::Milliseconds => "ms",
+        Unit::Nanoseconds => "ns",
         Unit::Bytes => "bytes",
         Unit::Ratio => "0 to 1",
         Unit::State => "number of a state",

@@ -7,6 +7,7 @@
 //! Counters end in `_total`. A pair `x-avg`, `x-max` is one histogram `x`; an `x-rate` is left to whoever reads the
 //! counter `x_total`. Ratios are gauges from 0 to 1.
 
+mod describe;
 mod docs;
 #[cfg(any(feature = "kafka", test))]
 #[cfg_attr(
@@ -19,6 +20,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+pub use describe::describe;
 pub use docs::render_documentation;
 pub use table::*;
 
@@ -90,6 +92,8 @@ pub enum Unit {
     Records,
     /// Milliseconds.
     Milliseconds,
+    /// Nanoseconds.
+    Nanoseconds,
     /// Bytes.
     Bytes,
     /// A share from 0 to 1.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use ::metrics::{Counter, Gauge, Histogram, Label};
 
-use super::{Kind, METRICS, Metric, Unit, table};
+use super::{Metric, table};
 use crate::TaskId;
 use crate::processor::TaskCounters;
 use crate::runtime::{CommitSample, CoreStatus, RestoreProgress, TaskPhase};
@@ -40,23 +40,6 @@ const TASK_TOTALS: [(Metric, fn(&TaskCounters) -> u64); 8] = [
     (table::CHANGELOG_RECORDS_TOTAL, |counters| counters.changelog_records),
     (table::DEAD_LETTERS_TOTAL, |counters| counters.dead_letters),
 ];
-
-/// Tells the recorder units and meanings.
-pub(crate) fn describe() {
-    for metric in METRICS {
-        let unit = match metric.unit {
-            Unit::Milliseconds => Some(::metrics::Unit::Milliseconds),
-            Unit::Bytes => Some(::metrics::Unit::Bytes),
-            Unit::Count | Unit::Records | Unit::State | Unit::Ratio => None,
-        };
-        let (name, help) = (metric.published_name().into(), metric.help.into());
-        ::metrics::with_recorder(|recorder| match metric.kind {
-            Kind::Counter => recorder.describe_counter(name, unit, help),
-            Kind::Gauge => recorder.describe_gauge(name, unit, help),
-            Kind::Histogram => recorder.describe_histogram(name, unit, help),
-        });
-    }
-}
 
 /// What one thread, task or instance is called.
 #[derive(Clone)]

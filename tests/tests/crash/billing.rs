@@ -2,6 +2,7 @@
 //!
 //! `STREAMS_CRASH_ROUNDS` says how many kills (5 unless set), `STREAMS_TEST_SEED` repeats their moments.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use usage_billing::run::{RunOptions, run};
 use usage_billing::sample_dir;
 use usage_billing::topics::Names;
 
-const APP: &str = "billing::app";
+pub(crate) const APP: &str = "billing::app";
 const READY_LIMIT: Duration = Duration::from_secs(60);
 /// For the process that is left alone until everything is billed.
 const END_LIMIT: Duration = Duration::from_secs(240);
@@ -168,7 +169,7 @@ fn app() {
         names: Names::with_prefix(prefix),
         state_dir: PathBuf::from(state_dir),
         kill_after: None,
-        serve: mode == "serve",
+        serve: (mode == "serve").then_some(SocketAddr::new(usage_billing::endpoint::ADDRESS.ip(), 0)),
     };
     run(&options).unwrap();
 }
