@@ -32,11 +32,15 @@ pub(crate) fn command(args: &[String]) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Our own crates are built at opt-level 1 otherwise. The C++ is not touched: its packages keep their profile.
+/// Our own crates are built as an application's release build has them. The C++ is not touched: its packages keep their
+/// profile.
 fn optimized() -> Vec<String> {
     let ours = ["streams-core", "streams-state", "streams-dsl", "benches"];
+    let settings = ["opt-level=3", "debug-assertions=false", "overflow-checks=false"];
+    let each = |name: &&str| settings.map(|setting| format!("profile.dev.package.{name}.{setting}"));
     ours.iter()
-        .flat_map(|name| ["--config".to_owned(), format!("profile.dev.package.{name}.opt-level=3")])
+        .flat_map(each)
+        .flat_map(|setting| ["--config".to_owned(), setting])
         .collect()
 }
 

@@ -33,22 +33,28 @@ pub struct RecordContext {
 }
 
 impl RecordContext {
-    pub(crate) fn of_record(
-        tp: &TopicPartition,
+    /// Becomes the place of a source record. Mostly it is the next one of the same run; then no name is touched and
+    /// nothing is counted up or down.
+    pub(crate) fn move_to_record(
+        &mut self,
+        at: &TopicPartition,
         batch: &Rc<PartitionBatch>,
         index: usize,
-        offset: i64,
         timestamp_ms: i64,
-        headers: Headers,
-    ) -> Self {
-        let raw = Some((Rc::clone(batch), index));
-        RecordContext {
-            topic: Arc::clone(&tp.topic),
-            partition: tp.partition,
-            offset,
-            timestamp_ms,
-            headers,
-            raw,
+    ) {
+        if !Arc::ptr_eq(&self.topic, &at.topic) {
+            self.topic = Arc::clone(&at.topic);
+        }
+        self.partition = at.partition;
+        self.offset = batch.offset(index);
+        self.timestamp_ms = timestamp_ms;
+        let headers = batch.headers(index);
+        if !(self.headers.is_empty() && headers.is_empty()) {
+            self.headers = headers.collect();
+        }
+        match &mut self.raw {
+            Some((held, at)) if Rc::ptr_eq(held, batch) => *at = index,
+            raw => *raw = Some((Rc::clone(batch), index)),
         }
     }
 

@@ -116,6 +116,12 @@ pub struct RawRecord<'a> {
 
 /// Turns fetched bytes into typed records and hands them to its children.
 pub trait SourceNode {
+    /// The event time (ms since the Unix epoch) of a record that carries `record_ms`, where nothing else of the record
+    /// is needed to know it; `None` = ask [`timestamp`](Self::timestamp), which must agree.
+    fn own_timestamp(&self, _record_ms: i64) -> Option<i64> {
+        None
+    }
+
     /// The record's event time (ms since the Unix epoch); `None` drops the record (counted).
     /// `partition_time_ms` is the highest event time seen in the partition, -1 when unknown.
     ///

@@ -70,6 +70,7 @@ impl<K: 'static, V: 'static> SourceFactory for TypedSource<K, V> {
             value: Arc::clone(&self.value),
             timestamps: self.timestamps.clone(),
             read_ahead: RefCell::default(),
+            spare: RefCell::default(),
             children: builder.children()?,
         }))
     }
@@ -99,10 +100,21 @@ struct Source<K, V> {
     timestamps: Timestamps<K, V>,
     /// One entry for each input of the node at most.
     read_ahead: RefCell<Vec<ReadAhead<K, V>>>,
+    /// The last record's key and value, whose memory the next one takes over.
+    spare: RefCell<Option<(K, V)>>,
     children: Children<K, V>,
 }
 
 impl<K: 'static, V: 'static> SourceNode for Source<K, V> {
+    fn own_timestamp(&self, record_ms: i64) -> Option<i64> {
+        match &self.timestamps {
+            Timestamps::FailOnInvalid | Timestamps::SkipInvalid | Timestamps::PartitionTimeOnInvalid => {
+                (record_ms >= 0).then_some(record_ms)
+            }
+            Timestamps::WallClock | Timestamps::Extracted(_) => None,
+        }
+    }
+
     fn timestamp(
         &self,
         cx: &mut TaskContext,
@@ -165,7 +177,9 @@ impl<K: 'static, V: 'static> SourceNode for Source<K, V> {
                 timestamp_ms,
                 headers: &headers,
             },
-        )
+        )?;
+        *self.spare.borrow_mut() = Some((key, value));
+        Ok(())
     }
 }
 
@@ -185,13 +199,22 @@ impl<K: 'static, V: 'static> Source<K, V> {
     /// Key and value; `None` if one can't be read and the handler let that pass.
     fn read(&self, cx: &mut TaskContext, raw: RawRecord<'_>) -> ProcessResult<Option<(K, V)>> {
         let topic = &*raw.topic_partition.topic;
-        let key = match self.key.deserialize(topic, raw.record.key) {
-            Ok(key) => key,
-            Err(error) => return self.unreadable(cx, raw, "key", error).map(|()| None),
+        let (key, value) = (raw.record.key, raw.record.value);
+        let (read_key, read_value) = match self.spare.take() {
+            Some((mut spare_key, mut spare_value)) => (
+                self.key
+                    .deserialize_into(topic, key, &mut spare_key)
+                    .map(|()| spare_key),
+                self.value
+                    .deserialize_into(topic, value, &mut spare_value)
+                    .map(|()| spare_value),
+            ),
+            None => (self.key.deserialize(topic, key), self.value.deserialize(topic, value)),
         };
-        match self.value.deserialize(topic, raw.record.value) {
-            Ok(value) => Ok(Some((key, value))),
-            Err(error) => self.unreadable(cx, raw, "value", error).map(|()| None),
+        match (read_key, read_value) {
+            (Ok(key), Ok(value)) => Ok(Some((key, value))),
+            (Err(error), _) => self.unreadable(cx, raw, "key", error).map(|()| None),
+            (Ok(_), Err(error)) => self.unreadable(cx, raw, "value", error).map(|()| None),
         }
     }
 

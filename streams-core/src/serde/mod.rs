@@ -69,6 +69,17 @@ pub trait Serde<T>: Send + Sync + 'static {
     /// When the bytes are not a `T`, or are null and `T` has no null.
     fn deserialize(&self, topic: &str, bytes: Option<&[u8]>) -> Result<T, SerdeError>;
 
+    /// As [`deserialize`](Self::deserialize), into a value that is there already: what it holds is overwritten, and a
+    /// serde may keep its memory. A source reads records one after the other into the same key and value, so text and
+    /// bytes cost no allocation a record. After an error `into` is some value of `T`, and is thrown away.
+    ///
+    /// # Errors
+    /// As [`deserialize`](Self::deserialize).
+    fn deserialize_into(&self, topic: &str, bytes: Option<&[u8]>, into: &mut T) -> Result<(), SerdeError> {
+        *into = self.deserialize(topic, bytes)?;
+        Ok(())
+    }
+
     /// Whether this value is a null on the wire (then stream aggregations drop it, as Java does).
     fn is_null(&self, _value: &T) -> bool {
         false

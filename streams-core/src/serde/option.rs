@@ -28,6 +28,16 @@ impl<T, S: Serde<T>> Serde<Option<T>> for OptionSerde<S> {
         bytes.map(|bytes| self.0.deserialize(topic, Some(bytes))).transpose()
     }
 
+    fn deserialize_into(&self, topic: &str, bytes: Option<&[u8]>, into: &mut Option<T>) -> Result<(), SerdeError> {
+        match (bytes, into) {
+            (Some(_), Some(value)) => self.0.deserialize_into(topic, bytes, value),
+            (_, into) => {
+                *into = self.deserialize(topic, bytes)?;
+                Ok(())
+            }
+        }
+    }
+
     fn is_null(&self, value: &Option<T>) -> bool {
         value.as_ref().is_none_or(|value| self.0.is_null(value))
     }

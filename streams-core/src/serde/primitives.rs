@@ -114,8 +114,31 @@ fn utf8<T>(bytes: Option<&[u8]>) -> Result<&str, SerdeError> {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Bytes;
 
+/// Overwrites text and keeps its memory, unless what it held before was far larger.
+fn refill_text(text: &mut String, bytes: Option<&[u8]>) -> Result<(), SerdeError> {
+    let new = utf8::<String>(bytes)?;
+    text.clear();
+    text.shrink_to(kept(new.len()));
+    text.push_str(new);
+    Ok(())
+}
+
+/// Overwrites bytes and keeps their memory, as [`refill_text`].
+fn refill_bytes(held: &mut Vec<u8>, bytes: Option<&[u8]>) -> Result<(), SerdeError> {
+    let new = bytes.ok_or_else(null_of::<Vec<u8>>)?;
+    held.clear();
+    held.shrink_to(kept(new.len()));
+    held.extend_from_slice(new);
+    Ok(())
+}
+
+/// One huge record must not hold its memory for ever.
+fn kept(len: usize) -> usize {
+    len.max(64 * 1024)
+}
+
 macro_rules! as_is {
-    ($($type:ty, $serde:ident, $bytes:expr, $read:expr;)*) => {$(
+    ($($type:ty, $serde:ident, $bytes:expr, $read:expr, $refill:expr;)*) => {$(
         impl Serde<$type> for $serde {
             fn serialize(&self, _topic: &str, value: &$type, out: &mut Vec<u8>) -> Result<bool, SerdeError> {
                 let bytes: fn(&$type) -> &[u8] = $bytes;
@@ -127,6 +150,16 @@ macro_rules! as_is {
                 let read: fn(Option<&[u8]>) -> Result<$type, SerdeError> = $read;
                 read(bytes)
             }
+
+            fn deserialize_into(
+                &self,
+                _topic: &str,
+                bytes: Option<&[u8]>,
+                into: &mut $type,
+            ) -> Result<(), SerdeError> {
+                let refill: fn(&mut $type, Option<&[u8]>) -> Result<(), SerdeError> = $refill;
+                refill(into, bytes)
+            }
         }
 
         impl DefaultSerde for $type {
@@ -135,11 +168,19 @@ macro_rules! as_is {
     )*};
 }
 
+fn read_text(bytes: Option<&[u8]>) -> Result<Arc<str>, SerdeError> {
+    utf8::<Arc<str>>(bytes).map(Arc::from)
+}
+
+fn read_bytes(bytes: Option<&[u8]>) -> Result<Arc<[u8]>, SerdeError> {
+    bytes.map(Arc::from).ok_or_else(null_of::<Arc<[u8]>>)
+}
+
 as_is! {
-    String, Utf8, |text| text.as_bytes(), |bytes| utf8::<String>(bytes).map(str::to_owned);
-    Arc<str>, Utf8, |text| text.as_bytes(), |bytes| utf8::<Arc<str>>(bytes).map(Arc::from);
-    Vec<u8>, Bytes, |bytes| bytes, |bytes| bytes.map(<[u8]>::to_vec).ok_or_else(null_of::<Vec<u8>>);
-    Arc<[u8]>, Bytes, |bytes| bytes, |bytes| bytes.map(Arc::from).ok_or_else(null_of::<Arc<[u8]>>);
+    String, Utf8, |text| text.as_bytes(), |bytes| utf8::<String>(bytes).map(str::to_owned), refill_text;
+    Arc<str>, Utf8, |text| text.as_bytes(), read_text, |into, bytes| read_text(bytes).map(|new| *into = new);
+    Vec<u8>, Bytes, |bytes| bytes, |bytes| bytes.map(<[u8]>::to_vec).ok_or_else(null_of::<Vec<u8>>), refill_bytes;
+    Arc<[u8]>, Bytes, |bytes| bytes, read_bytes, |into, bytes| read_bytes(bytes).map(|new| *into = new);
 }
 
 /// A UUID as its 36 characters of text (`UUIDSerializer`), not as 16 bytes.

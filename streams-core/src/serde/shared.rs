@@ -13,6 +13,10 @@ impl<T: 'static, S: Serde<T> + ?Sized> Serde<T> for Arc<S> {
         (**self).deserialize(topic, bytes)
     }
 
+    fn deserialize_into(&self, topic: &str, bytes: Option<&[u8]>, into: &mut T) -> Result<(), SerdeError> {
+        (**self).deserialize_into(topic, bytes, into)
+    }
+
     fn is_null(&self, value: &T) -> bool {
         (**self).is_null(value)
     }

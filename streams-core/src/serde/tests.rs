@@ -141,3 +141,50 @@ proptest! {
         let _ = Serde::<Vec<u32>>::deserialize(&Json::new(), "t", bytes);
     }
 }
+
+/// A source reads record after record into the same value: nothing of the one before may show through.
+#[test]
+fn reading_into_a_value_gives_what_reading_anew_gives() {
+    fn same<T: PartialEq + std::fmt::Debug + 'static>(serde: &dyn Serde<T>, inputs: &[Option<&[u8]>]) {
+        for first in inputs {
+            let Ok(mut held) = serde.deserialize("t", *first) else {
+                continue;
+            };
+            for second in inputs {
+                let Ok(fresh) = serde.deserialize("t", *second) else {
+                    assert!(serde.deserialize_into("t", *second, &mut held).is_err());
+                    held = serde.deserialize("t", *first).unwrap();
+                    continue;
+                };
+                serde.deserialize_into("t", *second, &mut held).unwrap();
+                assert_eq!(held, fresh, "{first:?} then {second:?}");
+            }
+        }
+    }
+    let long = vec![b'x'; 200_000];
+    let inputs: [Option<&[u8]>; 6] = [
+        None,
+        Some(b""),
+        Some(b"a"),
+        Some(b"\xff"),
+        Some(&long),
+        Some(b"longer than a"),
+    ];
+    same::<String>(&Utf8, &inputs);
+    same::<Vec<u8>>(&Bytes, &inputs);
+    same::<Arc<str>>(&Utf8, &inputs);
+    same::<Arc<[u8]>>(&Bytes, &inputs);
+    same::<Option<String>>(&OptionSerde(Utf8), &inputs);
+    same::<Option<Vec<u8>>>(&OptionSerde(Bytes), &inputs);
+    same::<Option<i64>>(&OptionSerde(Long), &[None, Some(&[0; 8]), Some(&[1; 8]), Some(&[1; 3])]);
+}
+
+#[test]
+fn reading_into_text_keeps_its_memory_but_not_that_of_a_huge_record() {
+    let mut text = String::with_capacity(4_096);
+    Utf8.deserialize_into("t", Some(b"short"), &mut text).unwrap();
+    assert_eq!((text.as_str(), text.capacity()), ("short", 4_096));
+    let mut bytes = vec![7; 10_000_000];
+    Bytes.deserialize_into("t", Some(b"short"), &mut bytes).unwrap();
+    assert!(bytes.capacity() <= 64 * 1024, "{}", bytes.capacity());
+}

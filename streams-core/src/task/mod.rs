@@ -8,14 +8,14 @@ mod queue;
 
 use std::rc::Rc;
 
+use crate::TaskId;
 use crate::error::{Error, ProcessResult};
-use crate::fetch::{FetchedRecord, PartitionBatch, PartitionId};
+use crate::fetch::{PartitionBatch, PartitionId};
 use crate::processor::{PunctuationType, RawRecord, RecordContext, SourceNode, TaskContext, TaskCounters};
 use crate::stores::{CacheBudget, TaskStores};
-use crate::{Headers, TaskId};
 
 use choice::{IdleClock, Readiness, smallest_head};
-use queue::{Head, PartitionQueue};
+use queue::PartitionQueue;
 
 pub use epoch::CommittedOffset;
 pub(crate) use epoch::TaskEpoch;
@@ -119,23 +119,31 @@ impl Task {
         } = self;
         for queue in queues.iter_mut() {
             while queue.head_timestamp_ms.is_none() {
-                let Some(head) = queue.head() else { break };
-                let (Some(record), Some(source)) = (head.batch.get(head.index), sources.get(queue.source)) else {
-                    return Err(Error::bug("a queue has a head without a record or a source"));
-                };
-                cx.current = context_of(queue, &head, record.timestamp_ms, &record);
-                let raw = RawRecord {
-                    record: &record,
-                    topic_partition: &queue.topic_partition,
-                };
-                match source.timestamp(cx, raw, queue.partition_time_ms)? {
-                    Some(time) => queue.head_timestamp_ms = Some(time),
+                let Some((batch, index)) = queue.head() else { break };
+                let source = sources.get(queue.source).ok_or_else(no_source)?;
+                // The usual case looks at nothing but the timestamp.
+                let own_ms = source.own_timestamp(batch.timestamp_ms(index));
+                let time_ms = match own_ms {
+                    Some(time_ms) => Some(time_ms),
                     None => {
-                        queue.pop();
-                        *touched = true;
-                        cx.counters.dropped_records += 1;
+                        let batch = Rc::clone(batch);
+                        let record = batch.get(index).ok_or_else(no_record)?;
+                        let topic_partition = &queue.topic_partition;
+                        cx.current
+                            .move_to_record(topic_partition, &batch, index, record.timestamp_ms);
+                        let raw = RawRecord {
+                            record: &record,
+                            topic_partition,
+                        };
+                        source.timestamp(cx, raw, queue.partition_time_ms)?
                     }
+                };
+                if time_ms.is_none() {
+                    queue.pop();
+                    *touched = true;
+                    cx.counters.dropped_records += 1;
                 }
+                queue.head_timestamp_ms = time_ms;
             }
         }
         Ok(())
@@ -146,25 +154,24 @@ impl Task {
             cx, sources, queues, ..
         } = self;
         let Some(queue) = queues.get_mut(at) else { return Ok(()) };
-        let (Some(head), Some(time)) = (queue.head(), queue.head_timestamp_ms) else {
+        let (Some((batch, index)), Some(time_ms)) = (queue.head(), queue.head_timestamp_ms) else {
             return Ok(());
         };
-        let (Some(record), Some(source)) = (head.batch.get(head.index), sources.get(queue.source)) else {
-            return Err(Error::bug("a queue has a head without a record or a source"));
-        };
+        let batch = Rc::clone(batch);
+        let record = batch.get(index).ok_or_else(no_record)?;
+        let source = sources.get(queue.source).ok_or_else(no_source)?;
         queue.pop();
-        queue.partition_time_ms = queue.partition_time_ms.max(time);
+        queue.partition_time_ms = queue.partition_time_ms.max(time_ms);
         self.touched = true;
         cx.counters.processed_records += 1;
-        cx.stream_time_ms = cx.stream_time_ms.max(time);
-        cx.current = context_of(queue, &head, time, &record);
-        source.process(
-            cx,
-            RawRecord {
-                record: &record,
-                topic_partition: &queue.topic_partition,
-            },
-        )
+        cx.stream_time_ms = cx.stream_time_ms.max(time_ms);
+        cx.current
+            .move_to_record(&queue.topic_partition, &batch, index, time_ms);
+        let raw = RawRecord {
+            record: &record,
+            topic_partition: &queue.topic_partition,
+        };
+        source.process(cx, raw)
     }
 
     fn punctuate_stream_time(&mut self) -> ProcessResult {
@@ -267,14 +274,12 @@ impl Task {
     }
 }
 
-fn context_of(queue: &PartitionQueue, head: &Head, timestamp_ms: i64, record: &FetchedRecord<'_>) -> RecordContext {
-    let headers = record.headers.clone().collect::<Headers>();
-    RecordContext::of_record(
-        &queue.topic_partition,
-        &head.batch,
-        head.index,
-        head.offset,
-        timestamp_ms,
-        headers,
-    )
+#[cold]
+fn no_record() -> Box<Error> {
+    Error::bug("a queue has a head without a record")
+}
+
+#[cold]
+fn no_source() -> Box<Error> {
+    Error::bug("a queue belongs to a source that the task does not have")
 }

@@ -11,13 +11,8 @@ enum Element {
     Eof(i64),
 }
 
-/// The next record of a queue.
-#[derive(Clone)]
-pub(crate) struct Head {
-    pub(crate) batch: Rc<PartitionBatch>,
-    pub(crate) index: usize,
-    pub(crate) offset: i64,
-}
+/// The next record of a queue: its run, and which one of it.
+pub(crate) type Head<'q> = (&'q Rc<PartitionBatch>, usize);
 
 /// The queue of one input partition.
 pub(crate) struct PartitionQueue {
@@ -83,13 +78,9 @@ impl PartitionQueue {
     }
 
     /// The next record.
-    pub(crate) fn head(&self) -> Option<Head> {
+    pub(crate) fn head(&self) -> Option<Head<'_>> {
         match self.elements.front() {
-            Some(Element::Records(batch, index)) => Some(Head {
-                batch: Rc::clone(batch),
-                index: *index,
-                offset: batch.offset(*index),
-            }),
+            Some(Element::Records(batch, index)) => Some((batch, *index)),
             _ => None,
         }
     }
