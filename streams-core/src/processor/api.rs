@@ -17,6 +17,11 @@ use crate::{Record, TaskId};
 ///
 /// One instance per task; after an aborted transaction the instance is thrown away and a new one made, so its fields
 /// never hold anything that was not committed. Java counterpart: `org.apache.kafka.streams.processor.api.Processor`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a processor of keys `{KIn}` and values `{VIn}`",
+    label = "the processors made here do not take this stream's records",
+    note = "a processor implements `Processor<{KIn}, {VIn}, KOut, VOut>`: first the types of the stream, then those it forwards"
+)]
 pub trait Processor<KIn, VIn, KOut, VOut>: 'static {
     /// Called once before the first record, with the stores restored: look up stores, schedule punctuations.
     ///
@@ -54,6 +59,11 @@ pub trait Processor<KIn, VIn, KOut, VOut>: 'static {
 }
 
 /// Makes processors, one per task. Implemented by every `Fn() -> P`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not make processors",
+    label = "a processor for each task is wanted here, not a processor",
+    note = "pass what makes one: a closure `|| …`, or a function"
+)]
 pub trait ProcessorSupplier<P>: Send + Sync + 'static {
     /// Makes one.
     fn get(&self) -> P;

@@ -88,6 +88,11 @@ impl<'a, K: ?Sized, V: ?Sized> FixedKeyRecord<'a, K, V> {
 /// aborted transaction. A punctuation has no record in hand and therefore nothing to forward, as in Java: code that
 /// forwards on a schedule is a [`Processor`]. Java counterpart:
 /// `org.apache.kafka.streams.processor.api.FixedKeyProcessor`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a fixed-key processor of keys `{K}` and values `{V}`",
+    label = "the processors made here do not take this stream's records",
+    note = "a fixed-key processor implements `FixedKeyProcessor<{K}, {V}, VOut>`: first the types of the stream, then the value it forwards"
+)]
 pub trait FixedKeyProcessor<K, V, VOut>: 'static {
     /// Called once before the first record, with the stores restored: look up stores, schedule punctuations.
     ///

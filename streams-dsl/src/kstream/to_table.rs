@@ -11,9 +11,10 @@ use crate::ktable::{AskOld, KTable, TableFlags, View, source_factory};
 use crate::names::Step;
 use crate::stores::StateStore;
 
-impl<K: 'static, V: Clone + 'static> KStream<K, Option<V>> {
+impl<K: 'static, N: 'static> KStream<K, N> {
     /// Takes the records as updates of a table: a value replaces the row of its key, `None` deletes it, a null key is
-    /// dropped and counted. If keys may have changed, the stream goes through a repartition topic first.
+    /// dropped and counted. If keys may have changed, the stream goes through a repartition topic first. For streams of
+    /// `Option`s: what can't be null could never be deleted.
     ///
     /// ```
     /// # use streams_dsl::doctest::*;
@@ -24,11 +25,34 @@ impl<K: 'static, V: Clone + 'static> KStream<K, Option<V>> {
     ///
     /// A stream of plain values becomes one of `Option`s by `map_values(|_key, value| Some(value.clone()))`.
     /// Java counterpart: `KStream.toTable`.
-    pub fn to_table(&self, materialized: impl Into<Materialized<K, V>>) -> KTable<K, V>
+    pub fn to_table<V>(&self, materialized: impl Into<Materialized<K, V>>) -> KTable<K, V>
+    where
+        K: DefaultSerde,
+        Self: UpdatesOf<K, V>,
+    {
+        self.make_table(materialized.into())
+    }
+}
+
+/// A stream whose records can be updates of a table: its values are `Option`s.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't be a table: its values can't be null, so no row could ever be deleted",
+    label = "only a stream of `Option`s becomes a table",
+    note = "make the values optional before: `.map_values(|_key, value| Some(value.clone()))`"
+)]
+pub trait UpdatesOf<K, V> {
+    /// The table.
+    fn make_table(&self, materialized: Materialized<K, V>) -> KTable<K, V>
+    where
+        K: DefaultSerde;
+}
+
+impl<K: 'static, V: Clone + 'static> UpdatesOf<K, V> for KStream<K, Option<V>> {
+    fn make_table(&self, materialized: Materialized<K, V>) -> KTable<K, V>
     where
         K: DefaultSerde,
     {
-        let materialized = materialized.into();
         let given = materialized.key.clone();
         let key = given.or_else(|| self.key.clone()).unwrap_or_else(K::shared);
         let value = materialized.value.resolve(None);
