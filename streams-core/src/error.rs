@@ -64,8 +64,8 @@ pub enum Error {
         node: String,
         /// The task.
         task: TaskId,
-        /// `topic-partition at offset n`, or `a punctuation`.
-        place: String,
+        /// In what.
+        place: FailurePlace,
         /// What the code said, or its panic message.
         message: String,
     },
@@ -138,6 +138,16 @@ pub enum Error {
         /// Every finding, one a line.
         message: String,
     },
+    /// The same failure came again and again although the thread was replaced each time.
+    #[error(
+        "replacing the stream thread does not help, it failed {times} times: {source}; mend the record's cause, or let a handler pass it"
+    )]
+    Repeated {
+        /// How often.
+        times: u32,
+        /// The failure, with the record where one is known.
+        source: Box<Error>,
+    },
     /// A broken invariant: it must never reach a commit, so the thread aborts its transaction and stops.
     #[error("internal error, nothing was committed: {what}")]
     Bug {
@@ -146,7 +156,73 @@ pub enum Error {
     },
 }
 
+/// What user code was called for when it failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FailurePlace {
+    /// A record of an input.
+    Record {
+        /// Where it lies.
+        topic_partition: TopicPartition,
+        /// Its offset.
+        offset: i64,
+    },
+    /// A punctuation.
+    Punctuation {
+        /// Stream time or wall clock, milliseconds since the Unix epoch.
+        time_ms: i64,
+    },
+    /// The processor's `init`.
+    Init,
+}
+
+impl std::fmt::Display for FailurePlace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            FailurePlace::Record {
+                topic_partition,
+                offset,
+            } => write!(f, "{topic_partition} at offset {offset}"),
+            FailurePlace::Punctuation { time_ms } => write!(f, "a punctuation at {time_ms} ms"),
+            FailurePlace::Init => f.write_str("its init"),
+        }
+    }
+}
+
 impl Error {
+    /// The input record that was in hand, where it is known.
+    ///
+    /// ```
+    /// use streams_core::{Error, TopicPartition};
+    /// let error = Error::Timestamp { topic_partition: TopicPartition::new("in", 0), offset: 7, message: String::new() };
+    /// assert_eq!(error.record(), Some((&TopicPartition::new("in", 0), 7)));
+    /// ```
+    #[must_use]
+    pub fn record(&self) -> Option<(&TopicPartition, i64)> {
+        match self {
+            Error::Deserialize {
+                topic_partition,
+                offset,
+                ..
+            }
+            | Error::Timestamp {
+                topic_partition,
+                offset,
+                ..
+            }
+            | Error::Processing {
+                place:
+                    FailurePlace::Record {
+                        topic_partition,
+                        offset,
+                    },
+                ..
+            } => Some((topic_partition, *offset)),
+            Error::Repeated { source, .. } => source.record(),
+            _ => None,
+        }
+    }
+
     /// A broken invariant.
     pub(crate) fn bug(what: impl Into<String>) -> Box<Error> {
         Box::new(Error::Bug { what: what.into() })

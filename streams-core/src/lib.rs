@@ -29,7 +29,7 @@ pub mod topics;
 pub mod topology;
 pub mod windowed;
 
-pub use error::{BoxError, Error, ProcessResult};
+pub use error::{BoxError, Error, FailurePlace, ProcessResult};
 pub use headers::{Header, Headers};
 pub use record::{Change, Record, TaskId, TopicPartition};
 pub use serde::{DefaultSerde, Serde, SerdeError, SharedSerde};

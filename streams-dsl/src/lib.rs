@@ -58,7 +58,9 @@ pub use streams_core::config::{
     GroupProtocol, OffsetReset, OnError, ProcessingGuarantee, StreamsConfig, env_properties,
 };
 #[cfg(feature = "kafka")]
-pub use streams_core::kafka::{KafkaStreams, State, StateListener, ThreadMetadata};
+pub use streams_core::kafka::{
+    KafkaStreams, State, StateListener, StreamThreadExceptionResponse, ThreadMetadata, UncaughtExceptionHandler,
+};
 pub use streams_core::metrics;
 pub use streams_core::processor::{
     DeadLetter, Decision, ErrorContext, ErrorHandlers, HandlerResponse, LogAndContinue, LogAndFail,

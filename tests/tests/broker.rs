@@ -14,3 +14,5 @@ mod edge;
 mod membership;
 #[path = "broker/shared.rs"]
 mod shared;
+#[path = "broker/uncaught.rs"]
+mod uncaught;

@@ -15,4 +15,5 @@ pub mod producer;
 mod shell;
 mod tally;
 
-pub use shell::{KafkaStreams, State, StateListener, ThreadMetadata};
+pub use crate::runtime::StreamThreadExceptionResponse;
+pub use shell::{KafkaStreams, State, StateListener, ThreadMetadata, UncaughtExceptionHandler};

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::node::{AnyNode, Children, Downstream, NodeBuilder};
 use super::{PunctuationType, PunctuatorId, TaskContext};
-use crate::error::{BoxError, Error, ProcessResult};
+use crate::error::{BoxError, Error, FailurePlace, ProcessResult};
 use crate::stores::{KeyValueStore, TaskStores, WindowStore};
 use crate::topology::TopologyError;
 use crate::{Record, TaskId};
@@ -278,7 +278,7 @@ where
         let mut result = Ok(());
         self.node.call(cx, |processor, context| {
             result = processor.init(context).map_err(|error| {
-                let (place, message) = ("its init".to_owned(), error.to_string());
+                let (place, message) = (FailurePlace::Init, error.to_string());
                 Box::new(Error::Processing {
                     node,
                     task,

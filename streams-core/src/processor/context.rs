@@ -8,7 +8,7 @@ use streams_state::TaskState;
 
 use super::punctuation::Callback;
 use super::{ErrorContext, ErrorHandlers, PunctuationQueue, PunctuationType, PunctuatorId, TaskCounters};
-use crate::error::{Error, ProcessResult};
+use crate::error::{Error, FailurePlace, ProcessResult};
 use crate::fetch::PartitionBatch;
 use crate::murmur2::partition_for_key;
 use crate::outbox::{ANY_PARTITION, Outbox, OutboxMark};
@@ -393,15 +393,17 @@ impl TaskContext {
         }
     }
 
-    /// Where the task is, for people.
+    /// What is in hand: a record, or a punctuation.
     #[must_use]
-    pub fn place(&self) -> String {
+    pub fn place(&self) -> FailurePlace {
         if self.current.partition < 0 {
-            return format!("a punctuation at {} ms", self.current.timestamp_ms);
+            return FailurePlace::Punctuation {
+                time_ms: self.current.timestamp_ms,
+            };
         }
-        format!(
-            "{}-{} at offset {}",
-            self.current.topic, self.current.partition, self.current.offset
-        )
+        FailurePlace::Record {
+            topic_partition: TopicPartition::new(Arc::clone(&self.current.topic), self.current.partition),
+            offset: self.current.offset,
+        }
     }
 }

@@ -264,7 +264,7 @@ impl TaskContext {
         let context = self.error_context(None);
         let mut headers = context.headers;
         let (partition, offset) = (context.partition.to_string(), context.offset.to_string());
-        let place = self.place();
+        let place = self.place().to_string();
         let values = [class, message, &*place, &*context.topic, &*partition, &*offset];
         for (key, value) in DEAD_LETTER_HEADERS.iter().zip(values) {
             headers.add(key, Some(value.as_bytes()));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::source::{invalid, named, unreadable};
 use super::user::panic_message;
 use super::{Decision, ErrorContext, ErrorHandlers, RecordTimes, Timestamps};
-use crate::error::{Error, ProcessResult};
+use crate::error::{Error, FailurePlace, ProcessResult};
 use crate::fetch::FetchedRecord;
 use crate::serde::{SerdeError, SharedSerde};
 use crate::{TaskId, TopicPartition};
@@ -123,7 +123,10 @@ impl<K: 'static, V: 'static> TypedRows<K, V> {
             Decision::Fail => Err(Box::new(Error::Processing {
                 node: self.node.to_string(),
                 task: row.task,
-                place: format!("{} at offset {}", row.topic_partition, row.record.offset),
+                place: FailurePlace::Record {
+                    topic_partition: row.topic_partition.clone(),
+                    offset: row.record.offset,
+                },
                 message: message.to_owned(),
             })),
         }

@@ -9,6 +9,7 @@ use streams_state::TaskState;
 use super::effect::{Effect, GroupIdentity, Outcome};
 use super::settings::{CoreParts, RuntimeSettings, StateOpener};
 use super::step::Step;
+use super::uncaught::guarded;
 use crate::error::{Error, ProcessResult};
 use crate::fetch::{FetchErrorKind, Fetched, PartitionId};
 use crate::outbox::Outbox;
@@ -325,8 +326,11 @@ impl StreamThreadCore {
         let mut done = 0;
         for slot in self.tasks.values_mut() {
             if let Slot::Running(task) = slot {
-                done += task.process(now_ms, budget.saturating_sub(done))?;
-                task.punctuate_wall_clock(now_ms)?;
+                done += guarded(task, |task| {
+                    let done = task.process(now_ms, budget.saturating_sub(done))?;
+                    task.punctuate_wall_clock(now_ms)?;
+                    Ok(done)
+                })?;
                 if task.commit_requested() {
                     self.commit_now = true;
                 }

@@ -11,6 +11,7 @@ mod recovery;
 mod settings;
 mod startup;
 mod step;
+mod uncaught;
 
 #[cfg(test)]
 mod tests;
@@ -24,3 +25,4 @@ pub use effect::{
 pub use global::{GlobalCore, GlobalState};
 pub use meter::{CommitSample, RestoreProgress};
 pub use settings::{CoreParts, RuntimeSettings, StateOpener};
+pub use uncaught::{FailureLog, Reaction, StreamThreadExceptionResponse};

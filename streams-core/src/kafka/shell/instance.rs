@@ -1,38 +1,32 @@
 //! What runs behind a handle: the state directory, the global thread, the stream threads, and who follows them.
 
-use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use streams_state::{MemoryBudget, StateDirectory, StateDirectoryConfig, StoreSpec, TaskState};
 use tokio::sync::watch;
 
-use super::cleaner::Cleaner;
 use super::clock::Clock;
 use super::cluster::Cluster;
-use super::effects::Clients;
 use super::global::{self, GlobalThread};
-use super::restorer::Restorer;
+use super::launch::Launcher;
 use super::state::State;
 use super::streams::StateListener;
-use super::thread::{Shared, StreamThread, ThreadEvent, admin};
+use super::supervise::Supervisor;
+use super::thread::{Shared, ThreadEvent, admin};
+use super::uncaught::Uncaught;
 use crate::TaskId;
 use crate::config::{ClientIds, OffsetReset, OnError, StreamsConfig};
 use crate::error::{Error, ProcessResult};
-use crate::kafka::consumer::BatchConsumer;
-use crate::kafka::group::{GroupTarget, MembershipConfig, StreamsMembership, leave_surplus};
+use crate::kafka::group::{GroupTarget, leave_surplus};
 use crate::metrics::describe;
-use crate::metrics::publish::{ClientMetrics, ThreadMetrics};
+use crate::metrics::publish::ClientMetrics;
 use crate::processor::{ErrorHandlers, LogAndContinue};
-use crate::runtime::{CoreParts, GlobalState, ResetTo, RuntimeSettings, StreamThreadCore};
+use crate::runtime::{CoreParts, GlobalState, ResetTo, RuntimeSettings};
 use crate::stores::GlobalStores;
 use crate::topics::Topics;
 use crate::topology::{Topology, TopologyPlan};
-
-/// How often the metrics of the instance are published at least.
-const PUBLISH_EVERY: Duration = Duration::from_secs(1);
 
 pub(super) struct Inner {
     pub(super) topology: Arc<Topology>,
@@ -43,6 +37,7 @@ pub(super) struct Inner {
     pub(super) state: watch::Sender<State>,
     pub(super) running: Mutex<Running>,
     pub(super) error: Mutex<Option<Arc<Error>>>,
+    pub(super) uncaught: Arc<Uncaught>,
 }
 
 #[derive(Default)]
@@ -59,6 +54,8 @@ pub(super) struct ThreadHandle {
     pub(super) thread: Option<JoinHandle<()>>,
     pub(super) state: State,
     pub(super) ended: bool,
+    /// It ended, and another will take its place.
+    pub(super) replacing: bool,
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -101,12 +98,6 @@ impl Inner {
         old.is_some()
     }
 
-    pub(super) fn stop_threads(&self) {
-        for thread in &lock(&self.running).threads {
-            thread.shared.stop.store(true, Ordering::Relaxed);
-        }
-    }
-
     pub(super) fn start(self: &Arc<Self>) -> ProcessResult {
         let directory = self.open_directory()?;
         let ids = ClientIds::new(&self.config, &directory.identity().process_id);
@@ -117,14 +108,20 @@ impl Inner {
         let globals = self.start_global(&directory, &cluster, &ids, &report)?;
         self.leave_surplus(&directory);
         let threads = usize::try_from(self.config.num_stream_threads).unwrap_or(1);
-        for number in 1..=threads {
-            let handle = self.start_thread(number, &directory, &ids, &globals, report.clone())?;
-            lock(&self.running).threads.push(handle);
-        }
-        let inner = Arc::clone(self);
         let metrics = ClientMetrics::new(ids.client_id(), &self.config.application_id);
         let supervisor = std::thread::Builder::new().name(format!("{}-supervisor", ids.client_id()));
-        let supervisor = supervisor.spawn(move || inner.supervise(&reports, metrics));
+        let launcher = Launcher {
+            inner: Arc::clone(self),
+            directory,
+            ids,
+            globals,
+            report,
+        };
+        for number in 1..=threads {
+            let handle = launcher.start(number)?;
+            lock(&self.running).threads.push(handle);
+        }
+        let supervisor = supervisor.spawn(move || Supervisor::new(launcher, metrics).run(&reports));
         lock(&self.running).supervisor = supervisor.ok();
         if *self.state.borrow() == State::PendingShutdown {
             // Closed while it started: the threads did not exist yet when they were told to stop.
@@ -181,7 +178,7 @@ impl Inner {
         }
     }
 
-    fn parts(&self, directory: &Arc<StateDirectory>, globals: &Arc<GlobalStores>) -> CoreParts {
+    pub(super) fn parts(&self, directory: &Arc<StateDirectory>, globals: &Arc<GlobalStores>) -> CoreParts {
         let settings = self.settings(directory);
         let directory = Arc::clone(directory);
         let opener = move |task: TaskId, specs: Vec<StoreSpec>| match specs.is_empty() {
@@ -212,12 +209,10 @@ impl Inner {
         };
         let globals = Arc::new(state.readers(&self.plan));
         let consumer = self.config.global_consumer_properties(ids);
-        let report = report.clone();
+        let (report, uncaught) = (report.clone(), Arc::clone(&self.uncaught));
         let failed = move |error| {
-            let _ = report.send(ThreadEvent::Ended {
-                thread: 0,
-                error: Some(error),
-            });
+            let reaction = Some(uncaught.react(0, error, Clock::new().now_ms()));
+            let _ = report.send(ThreadEvent::Ended { thread: 0, reaction });
         };
         let thread = global::start(
             parts,
@@ -248,201 +243,5 @@ impl Inner {
                 }
             }
         }
-    }
-
-    fn start_thread(
-        self: &Arc<Self>,
-        number: usize,
-        directory: &Arc<StateDirectory>,
-        ids: &ClientIds,
-        globals: &Arc<GlobalStores>,
-        report: Sender<ThreadEvent>,
-    ) -> ProcessResult<ThreadHandle> {
-        let kafka = |what: &str, error: crate::kafka::errors::ClientError| Error::Kafka {
-            what: what.to_owned(),
-            code: error.name.clone(),
-            message: error.to_string(),
-        };
-        let member_id = directory.member_id(number).map_err(|source| Error::State {
-            task: "this process".to_owned(),
-            source,
-        })?;
-        let consumer = BatchConsumer::new(&self.config.main_consumer_properties(ids, number))
-            .map_err(|error| kafka("making a consumer", error))?;
-        let mut target = GroupTarget::new(&self.config.bootstrap_servers, &self.config.application_id);
-        target.client_id = ids.main_consumer(number);
-        let mut membership = MembershipConfig::new(
-            target,
-            member_id,
-            &directory.identity().process_id,
-            self.plan.group_topology(),
-        );
-        membership.max_poll_interval_ms = self.config.max_poll_interval_ms();
-        membership.rebalance_timeout_ms = i32::try_from(self.config.max_poll_interval_ms()).unwrap_or(i32::MAX);
-        membership.heartbeat_max_ms = self.config.streams_heartbeat_max_ms;
-        membership.client_tags = self
-            .config
-            .client_tags()
-            .iter()
-            .map(|(k, v)| (k.clone(), v.clone()))
-            .collect();
-        let (events, commands) = StreamsMembership::start(membership).map_err(|error| Error::Membership {
-            message: error.to_string(),
-        })?;
-        let clients = Clients {
-            group_id: self.config.application_id.clone(),
-            consumer,
-            producer: None,
-            producer_config: self.config.producer_properties(ids, number),
-            cluster: Cluster::new(admin(&self.config.admin_properties(ids))?),
-            restorer: Restorer::new(
-                self.config.restore_consumer_properties(ids, number),
-                ids.state_updater(number),
-            ),
-            membership: commands,
-            assignment: 0,
-            producer_epoch: 0,
-        };
-        let shared = Arc::new(Shared::default());
-        let (inner, shared_in, directory, globals) = (
-            Arc::clone(self),
-            Arc::clone(&shared),
-            Arc::clone(directory),
-            Arc::clone(globals),
-        );
-        let poll_ms = self.config.poll_ms.max(1);
-        let inner_timeout_ms = self.config.task_timeout_ms;
-        let name = ids.stream_thread(number);
-        let thread_id = name.clone();
-        let body = move || {
-            // The core and its tasks are made here and never leave this thread.
-            let clock = Clock::new();
-            let core = StreamThreadCore::new(inner.parts(&directory, &globals), clock.now_ms());
-            let plan = Arc::clone(&inner.plan);
-            drop(inner);
-            let metrics = ThreadMetrics::new(&thread_id);
-            let thread = StreamThread {
-                number,
-                core,
-                clients,
-                events,
-                plan,
-                shared: shared_in,
-                report,
-                clock,
-                poll_ms,
-                state: State::Created,
-                alive_ms: 0,
-                published_ms: 0,
-                fetched: Vec::new(),
-                chunk: 100,
-                closing: false,
-                waiting: None,
-                unanswered_since_ms: None,
-                task_timeout_ms: inner_timeout_ms,
-                metrics,
-            };
-            thread.run();
-        };
-        let thread = std::thread::Builder::new().name(name.clone()).spawn(body);
-        let thread = thread.map_err(|error| Error::Bug {
-            what: format!("no stream thread: {error}"),
-        })?;
-        Ok(ThreadHandle {
-            name,
-            shared,
-            thread: Some(thread),
-            state: State::Rebalancing,
-            ended: false,
-        })
-    }
-
-    /// Follows the threads: the instance runs when all of them do, and ends when they have ended.
-    fn supervise(self: &Arc<Self>, reports: &Receiver<ThreadEvent>, mut metrics: ClientMetrics) {
-        let mut cleaner = Cleaner::new(self.config.state_cleanup_delay_ms);
-        let mut failed = 0;
-        loop {
-            self.publish(&mut metrics, failed);
-            let event = match reports.recv_timeout(PUBLISH_EVERY) {
-                Ok(event) => event,
-                Err(RecvTimeoutError::Timeout) => {
-                    cleaner.clean(self);
-                    continue;
-                }
-                Err(RecvTimeoutError::Disconnected) => break,
-            };
-            match event {
-                ThreadEvent::State { thread, state } => self.thread_state(thread, state),
-                ThreadEvent::ShutdownApplication { detail } => self.fail(Error::Membership {
-                    message: format!("a member asked the whole application to stop: {detail}"),
-                }),
-                ThreadEvent::Ended { thread, error } => {
-                    if let Some(error) = error {
-                        failed += u64::from(thread > 0);
-                        self.fail(*error);
-                    }
-                    if self.thread_ended(thread) {
-                        break;
-                    }
-                }
-            }
-        }
-        let mut running = lock(&self.running);
-        let (global, directory) = (running.global.take(), running.directory.take());
-        drop(running);
-        drop(global);
-        drop(directory);
-        if !self.become_state(State::NotRunning) {
-            self.become_state(State::Error);
-        }
-        self.publish(&mut metrics, failed);
-    }
-
-    fn publish(&self, metrics: &mut ClientMetrics, failed: u64) {
-        let running = lock(&self.running);
-        let alive = running.threads.iter().filter(|thread| !thread.ended).count();
-        let directory = running.directory.clone();
-        drop(running);
-        if let Some(directory) = &directory {
-            metrics.memory(&directory.memory_in_use(), &directory.memory().parts());
-        }
-        let set_aside = directory.map_or(0, |directory| directory.set_aside_total());
-        metrics.publish(self.state.borrow().number(), alive, failed, set_aside);
-    }
-
-    fn thread_state(&self, number: usize, state: State) {
-        let all_run = {
-            let mut running = lock(&self.running);
-            if let Some(thread) = number.checked_sub(1).and_then(|at| running.threads.get_mut(at)) {
-                thread.state = state;
-            }
-            running
-                .threads
-                .iter()
-                .all(|thread| thread.ended || thread.state == State::Running)
-        };
-        self.become_state(if all_run { State::Running } else { State::Rebalancing });
-    }
-
-    fn fail(&self, error: Error) {
-        lock(&self.error).get_or_insert(Arc::new(error));
-        self.become_state(State::PendingError);
-        self.stop_threads();
-    }
-
-    /// Notes the end of a thread; answers whether it was the last.
-    fn thread_ended(&self, number: usize) -> bool {
-        let mut running = lock(&self.running);
-        let mut handle = None;
-        if let Some(thread) = number.checked_sub(1).and_then(|at| running.threads.get_mut(at)) {
-            thread.ended = true;
-            handle = thread.thread.take();
-        }
-        let last = running.threads.iter().all(|thread| thread.ended);
-        drop(running);
-        if let Some(handle) = handle {
-            let _ = handle.join();
-        }
-        last
     }
 }

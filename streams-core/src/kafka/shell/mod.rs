@@ -8,10 +8,14 @@ mod effects;
 mod global;
 mod hooks;
 mod instance;
+mod launch;
 mod restorer;
 mod state;
 mod streams;
+mod supervise;
 mod thread;
+mod uncaught;
 
 pub use state::State;
 pub use streams::{KafkaStreams, StateListener, ThreadMetadata};
+pub use uncaught::UncaughtExceptionHandler;

@@ -13,7 +13,7 @@ use crate::TaskId;
 use crate::config::StreamsConfig;
 use crate::error::{Error, ProcessResult};
 use crate::processor::ErrorHandlers;
-use crate::runtime::{CoreStatus, RestoreProgress};
+use crate::runtime::{CoreStatus, RestoreProgress, StreamThreadExceptionResponse};
 use crate::topology::{InternalTopicDefaults, Topology};
 
 /// Is told each change of state: the new one, then the old one.
@@ -78,6 +78,7 @@ impl KafkaStreams {
             state: watch::Sender::new(State::Created),
             running: Mutex::default(),
             error: Mutex::new(None),
+            uncaught: Arc::default(),
         };
         Ok(KafkaStreams { inner: Arc::new(inner) })
     }
@@ -90,6 +91,35 @@ impl KafkaStreams {
     /// Sets handlers of one's own instead of those that the configuration names; before [`start`](Self::start).
     pub fn set_error_handlers(&self, handlers: ErrorHandlers) {
         *lock(&self.inner.handlers) = Arc::new(handlers);
+    }
+
+    /// Sets who answers errors that end a stream thread; before [`start`](Self::start). Without one the client stops, as in
+    /// Java. Called on the dying thread, after its transaction was aborted; a panic of a user's closure comes as
+    /// [`Error::Processing`]. Java: `setUncaughtExceptionHandler` (KIP-671).
+    ///
+    /// ```no_run
+    /// # use streams_core::{Error, kafka::{KafkaStreams, StreamThreadExceptionResponse}};
+    /// # fn set(streams: &KafkaStreams) -> Result<(), Box<Error>> {
+    /// streams.set_uncaught_exception_handler(|error| match error {
+    ///     Error::Timeout { .. } | Error::Kafka { .. } => StreamThreadExceptionResponse::ReplaceThread,
+    ///     _ => StreamThreadExceptionResponse::ShutdownClient,
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Config`] when the instance was started already.
+    pub fn set_uncaught_exception_handler(
+        &self,
+        handler: impl Fn(&Error) -> StreamThreadExceptionResponse + Send + Sync + 'static,
+    ) -> ProcessResult {
+        if self.state() != State::Created {
+            return Err(Box::new(Error::Config {
+                message: format!("the handler is set before the start; this instance is {}", self.state()),
+            }));
+        }
+        self.inner.uncaught.set(Box::new(handler));
+        Ok(())
     }
 
     /// Starts the instance: state directory, global stores (waits until they are filled), stream threads. Returns when the

@@ -9,13 +9,14 @@ use std::time::Duration;
 use super::clock::Clock;
 use super::effects::Clients;
 use super::state::State;
+use super::uncaught::Uncaught;
 use crate::TaskId;
 use crate::error::{Error, ProcessResult};
 use crate::fetch::Fetched;
 use crate::kafka::admin::AdminClient;
 use crate::membership::{MembershipEvent, StatusCode};
 use crate::metrics::publish::ThreadMetrics;
-use crate::runtime::{CoreStatus, FailureClass, GroupIdentity, RestoreProgress, StreamThreadCore};
+use crate::runtime::{CoreStatus, FailureClass, GroupIdentity, Reaction, RestoreProgress, StreamThreadCore};
 use crate::topology::TopologyPlan;
 
 /// Records taken from the client and processed in one round, so that commits and the group are looked at in between.
@@ -42,8 +43,8 @@ const STOP_MS: i64 = 30_000;
 pub(super) enum ThreadEvent {
     /// Its state as seen from outside.
     State { thread: usize, state: State },
-    /// It ended, well or with an error.
-    Ended { thread: usize, error: Option<Box<Error>> },
+    /// It ended, well or with an error about which something has to be done.
+    Ended { thread: usize, reaction: Option<Reaction> },
     /// The group wants every instance to stop.
     ShutdownApplication { detail: String },
 }
@@ -96,6 +97,7 @@ pub(super) struct StreamThread {
     pub(super) unanswered_since_ms: Option<i64>,
     pub(super) task_timeout_ms: i64,
     pub(super) metrics: ThreadMetrics,
+    pub(super) uncaught: Arc<Uncaught>,
 }
 
 impl StreamThread {
@@ -113,17 +115,25 @@ impl StreamThread {
             Ok(Err(error)) => Some(error),
             Err(panic) => Some(Error::bug(crate::processor::panic_message(&*panic))),
         };
-        if let Some(error) = &error {
-            tracing::error!(%error, "the stream thread stops; what it had not committed is aborted");
+        let reaction = error.map(|error| {
+            // What it had not committed is aborted.
             self.abort();
-        }
-        if !self.clients.membership.leave(false, LEAVE_WAIT) {
-            tracing::warn!("the group did not answer the leave in time; it finds out by the session timeout");
+            self.uncaught.react(self.number, error, self.clock.now_ms())
+        });
+        let for_all = matches!(reaction, Some(Reaction::ShutdownApplication(_)));
+        if !self.clients.membership.leave(for_all, LEAVE_WAIT) {
+            tracing::warn!(
+                shutdown_application = for_all,
+                "the group did not answer the leave in time; it finds out by the session timeout"
+            );
         }
         let (number, report) = (self.number, self.report.clone());
         // Stores close, and the producer and consumer go, before the instance hears of the end.
         drop(self);
-        let _ = report.send(ThreadEvent::Ended { thread: number, error });
+        let _ = report.send(ThreadEvent::Ended {
+            thread: number,
+            reaction,
+        });
     }
 
     fn work(&mut self) -> ProcessResult {

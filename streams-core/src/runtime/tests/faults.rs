@@ -241,6 +241,21 @@ fn a_failing_record_stops_the_thread_and_commits_nothing_of_its_epoch() {
 }
 
 #[test]
+fn a_panic_outside_of_any_guard_is_a_failure_of_the_record_in_hand() {
+    let mut world = World::new(copy(), 0);
+    world.feed([("a", 1)]);
+    let log = world.broker.log_mut(&crate::TopicPartition::new("in", 1)).unwrap();
+    let mut bad = log.read_committed(0, 1).0.remove(0);
+    // The hand-made source unwraps it.
+    bad.key = None;
+    log.append(bad, None);
+    world.start();
+    let error = world.run(|_, _| false).unwrap_err();
+    assert!(matches!(*error, Error::Processing { .. }), "{error}");
+    assert_eq!(error.record(), Some((&crate::TopicPartition::new("in", 1), 1)));
+}
+
+#[test]
 fn rule_3_1_a_resumed_failure_leaves_a_dirty_aggregate_as_it_was() {
     for cache_bytes in [0, 1 << 20] {
         let mut world = World::new(counting(), cache_bytes);

@@ -1,0 +1,143 @@
+//! Makes a stream thread with its clients, at the start and when one takes another's place.
+
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+
+use streams_state::StateDirectory;
+
+use super::clock::Clock;
+use super::cluster::Cluster;
+use super::effects::Clients;
+use super::instance::{Inner, ThreadHandle};
+use super::restorer::Restorer;
+use super::state::State;
+use super::thread::{Shared, StreamThread, ThreadEvent, admin};
+use crate::config::ClientIds;
+use crate::error::{Error, ProcessResult};
+use crate::kafka::consumer::BatchConsumer;
+use crate::kafka::group::{GroupTarget, MembershipConfig, StreamsMembership};
+use crate::metrics::publish::ThreadMetrics;
+use crate::runtime::StreamThreadCore;
+use crate::stores::GlobalStores;
+
+/// What every stream thread of an instance is started with.
+pub(super) struct Launcher {
+    pub(super) inner: Arc<Inner>,
+    pub(super) directory: Arc<StateDirectory>,
+    pub(super) ids: ClientIds,
+    pub(super) globals: Arc<GlobalStores>,
+    pub(super) report: Sender<ThreadEvent>,
+}
+
+impl Launcher {
+    /// Starts the thread of this number, from 1.
+    pub(super) fn start(&self, number: usize) -> ProcessResult<ThreadHandle> {
+        let Launcher {
+            inner,
+            directory,
+            ids,
+            globals,
+            report,
+        } = self;
+        let config = &inner.config;
+        let kafka = |what: &str, error: crate::kafka::errors::ClientError| Error::Kafka {
+            what: what.to_owned(),
+            code: error.name.clone(),
+            message: error.to_string(),
+        };
+        let member_id = directory.member_id(number).map_err(|source| Error::State {
+            task: "this process".to_owned(),
+            source,
+        })?;
+        let consumer = BatchConsumer::new(&config.main_consumer_properties(ids, number))
+            .map_err(|error| kafka("making a consumer", error))?;
+        let mut target = GroupTarget::new(&config.bootstrap_servers, &config.application_id);
+        target.client_id = ids.main_consumer(number);
+        let mut membership = MembershipConfig::new(
+            target,
+            member_id,
+            &directory.identity().process_id,
+            inner.plan.group_topology(),
+        );
+        membership.max_poll_interval_ms = config.max_poll_interval_ms();
+        membership.rebalance_timeout_ms = i32::try_from(config.max_poll_interval_ms()).unwrap_or(i32::MAX);
+        membership.heartbeat_max_ms = config.streams_heartbeat_max_ms;
+        membership.client_tags = config
+            .client_tags()
+            .iter()
+            .map(|(k, v)| (k.clone(), v.clone()))
+            .collect();
+        let (events, commands) = StreamsMembership::start(membership).map_err(|error| Error::Membership {
+            message: error.to_string(),
+        })?;
+        let clients = Clients {
+            group_id: config.application_id.clone(),
+            consumer,
+            producer: None,
+            producer_config: config.producer_properties(ids, number),
+            cluster: Cluster::new(admin(&config.admin_properties(ids))?),
+            restorer: Restorer::new(
+                config.restore_consumer_properties(ids, number),
+                ids.state_updater(number),
+            ),
+            membership: commands,
+            assignment: 0,
+            producer_epoch: 0,
+        };
+        let shared = Arc::new(Shared::default());
+        let (inner, shared_in, directory, globals) = (
+            Arc::clone(inner),
+            Arc::clone(&shared),
+            Arc::clone(directory),
+            Arc::clone(globals),
+        );
+        let report = report.clone();
+        let poll_ms = config.poll_ms.max(1);
+        let inner_timeout_ms = config.task_timeout_ms;
+        let name = ids.stream_thread(number);
+        let thread_id = name.clone();
+        let body = move || {
+            // The core and its tasks are made here and never leave this thread.
+            let clock = Clock::new();
+            let core = StreamThreadCore::new(inner.parts(&directory, &globals), clock.now_ms());
+            let (plan, uncaught) = (Arc::clone(&inner.plan), Arc::clone(&inner.uncaught));
+            drop(inner);
+            let metrics = ThreadMetrics::new(&thread_id);
+            let thread = StreamThread {
+                number,
+                core,
+                clients,
+                events,
+                plan,
+                shared: shared_in,
+                report,
+                clock,
+                poll_ms,
+                state: State::Created,
+                alive_ms: 0,
+                published_ms: 0,
+                fetched: Vec::new(),
+                chunk: 100,
+                closing: false,
+                waiting: None,
+                unanswered_since_ms: None,
+                task_timeout_ms: inner_timeout_ms,
+                metrics,
+                uncaught,
+            };
+            thread.run();
+        };
+        let thread = std::thread::Builder::new().name(name.clone()).spawn(body);
+        let thread = thread.map_err(|error| Error::Bug {
+            what: format!("no stream thread: {error}"),
+        })?;
+        Ok(ThreadHandle {
+            name,
+            shared,
+            thread: Some(thread),
+            state: State::Rebalancing,
+            ended: false,
+            replacing: false,
+        })
+    }
+}
