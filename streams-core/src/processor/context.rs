@@ -61,8 +61,10 @@ impl RecordContext {
     /// The same place without the record's bytes, for entries that live on in a cache.
     pub(crate) fn without_raw(&self) -> Self {
         RecordContext {
+            topic: Arc::clone(&self.topic),
+            headers: self.headers.clone(),
             raw: None,
-            ..self.clone()
+            ..*self
         }
     }
 

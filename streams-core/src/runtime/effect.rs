@@ -215,6 +215,35 @@ pub enum Effect {
     },
 }
 
+impl Effect {
+    /// What it is called in logs.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Effect::InitTransactions => "init-transactions",
+            Effect::FetchCommitted { .. } => "fetch-committed",
+            Effect::ResolveReset { .. } => "resolve-reset",
+            Effect::ListChangelogs { .. } => "list-changelogs",
+            Effect::Restore(_) => "restore",
+            Effect::Assign { .. } => "assign",
+            Effect::Unassign { .. } => "unassign",
+            Effect::Pause { .. } => "pause",
+            Effect::Resume { .. } => "resume",
+            Effect::BeginTransaction => "begin",
+            Effect::Send { .. } => "send",
+            Effect::Flush { .. } => "flush",
+            Effect::SendOffsets { .. } => "send-offsets",
+            Effect::CommitTransaction { .. } => "commit",
+            Effect::AbortTransaction => "abort",
+            Effect::RecreateProducer => "recreate-producer",
+            Effect::Apply { .. } => "apply",
+            Effect::Acknowledge { .. } => "acknowledge",
+            Effect::HeartbeatNow => "heartbeat",
+            Effect::Purge { .. } => "purge",
+        }
+    }
+}
+
 /// What a failed call means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureClass {

@@ -189,6 +189,16 @@ impl<V> Cache<V> {
         self.free.push(at);
     }
 
+    /// Forgets the clean entries whose key is `dead`; the task's bytes have the truth.
+    pub(crate) fn forget(&mut self, dead: impl Fn(&[u8]) -> bool) {
+        for at in 0..u32::try_from(self.slots.len()).unwrap_or(NONE) {
+            let goes = |slot: &Slot<V>| slot.charged > 0 && slot.context.is_none() && dead(&slot.key);
+            if self.slot(at).is_some_and(goes) {
+                self.remove(at);
+            }
+        }
+    }
+
     /// The clean entry that was not used for the longest time.
     pub(crate) fn oldest_clean(&self) -> Option<u32> {
         let mut at = self.oldest;
@@ -274,6 +284,18 @@ mod tests {
         cache.find(b"a").unwrap();
         assert_eq!(keys_by_age(&mut cache), b"bca");
         assert_eq!(cache.charged(), 0);
+    }
+
+    #[test]
+    fn forgetting_takes_clean_entries_alone_and_their_slots_are_used_again() {
+        let mut cache = Cache::default();
+        let slots = [b"a", b"b", b"c"].map(|key| cache.insert(key, Held::Value(1, 0), 8));
+        cache.mark_dirty(slots[0], &RecordContext::of_punctuation(5), 5, Headers::empty());
+        cache.forget(|key| key < b"c".as_slice());
+        cache.forget(|key| key < b"c".as_slice());
+        assert!(cache.find(b"a").is_some() && cache.find(b"b").is_none() && cache.find(b"c").is_some());
+        assert_eq!(cache.insert(b"d", Held::Absent, 0), slots[1]);
+        assert_eq!(cache.insert(b"e", Held::Absent, 0), 3);
     }
 
     #[test]

@@ -128,7 +128,7 @@ fn split(bytes: &[u8]) -> Result<(&[u8], i64), SerdeError> {
     })
 }
 
-fn state_split(bytes: &[u8]) -> (&[u8], i64) {
+pub(super) fn state_split(bytes: &[u8]) -> (&[u8], i64) {
     // The identity was made by `encode`, so the start is there.
     split(bytes).unwrap_or((bytes, 0))
 }

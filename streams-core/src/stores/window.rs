@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::layout::WindowLayout;
+use super::layout::{WindowLayout, state_split};
 use super::managed::ValueAndTimestamp;
 use super::typed::{TypedStore, Update};
 use crate::error::{Error, ProcessResult};
@@ -45,9 +45,18 @@ impl<K: 'static, V: 'static> TypedStore<WindowLayout<K>, V> {
     /// When the task's bytes can't be read.
     pub fn expire(&self, cx: &mut TaskContext, live_from_ms: i64) -> ProcessResult<u64> {
         let task = cx.task();
-        cx.state()
+        let buckets = cx
+            .state()
             .expire_windows(self.base.id, live_from_ms)
-            .map_err(|source| Error::state(task, source))
+            .map_err(|source| Error::state(task, source))?;
+        if buckets > 0 {
+            // Nobody asks for these again; they would fill the cache and its index.
+            let mut cache = self.cache.borrow_mut();
+            let before = cache.charged();
+            cache.forget(|key| state_split(key).1 < live_from_ms);
+            self.base.budget.charge(before, cache.charged());
+        }
+        Ok(buckets)
     }
 
     /// Runs `hook` after each flush of this store, when nothing in it is dirty: the place to let rows expire.

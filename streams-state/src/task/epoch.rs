@@ -95,6 +95,7 @@ impl TaskState {
         for store in &mut self.stores {
             store.overlay.drop_open();
             store.expired_below = 0;
+            store.rows_from = 0;
         }
     }
 

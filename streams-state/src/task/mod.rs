@@ -44,6 +44,8 @@ struct Store {
     overlay: Overlay<Family>,
     /// Buckets below this one were dropped already (window stores).
     expired_below: u64,
+    /// No row lies in a bucket below this one, so that looking for dead buckets does not pass what was deleted before.
+    rows_from: u64,
     /// Being restored from zero.
     from_zero: bool,
 }
@@ -185,8 +187,10 @@ impl TaskState {
     /// # Errors
     /// Unknown store.
     pub fn view(&mut self, id: StoreId) -> Result<StoreView<'_>, StateError> {
+        let store = self.store_mut(id)?;
         Ok(StoreView {
-            overlay: &mut self.store_mut(id)?.overlay,
+            overlay: &mut store.overlay,
+            rows_from: &mut store.rows_from,
         })
     }
 
@@ -306,6 +310,7 @@ impl Store {
         Self {
             overlay: Overlay::new(family),
             expired_below: 0,
+            rows_from: 0,
             from_zero: false,
         }
     }
@@ -346,6 +351,8 @@ fn check_specs(task: &str, specs: &[StoreSpec]) -> Result<(), StateError> {
 #[derive(Debug)]
 pub struct StoreView<'a> {
     overlay: &'a mut Overlay<Family>,
+    /// Only of window stores ever above 0.
+    rows_from: &'a mut u64,
 }
 
 impl KeyValueStore for StoreView<'_> {
@@ -354,6 +361,10 @@ impl KeyValueStore for StoreView<'_> {
     }
 
     fn put(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<(), StateError> {
+        if *self.rows_from > 0 {
+            let bucket = key.first_chunk::<8>().copied().map_or(0, u64::from_be_bytes);
+            *self.rows_from = bucket.min(*self.rows_from);
+        }
         self.overlay.put(key, value)
     }
 

@@ -53,6 +53,7 @@ impl TaskState {
             }
         }
         self.metadata.set_store(id, Some(metadata));
+        self.store_mut(id)?.rows_from = 0;
         Ok(())
     }
 
@@ -77,6 +78,7 @@ impl TaskState {
         let store = self.store_mut(id)?;
         store.from_zero = true;
         store.expired_below = 0;
+        store.rows_from = 0;
         Ok(())
     }
 

@@ -131,8 +131,10 @@ impl TaskState {
         let live_from_ms = i64::try_from(first_live)
             .unwrap_or(i64::MAX)
             .saturating_mul(layout.segment_interval_ms);
-        let buckets = Windowed::new(&mut store.overlay as &mut dyn KeyValueStore, layout).expire(live_from_ms)?;
+        let mut rows = Windowed::new(&mut store.overlay as &mut dyn KeyValueStore, layout);
+        let buckets = rows.expire_from(store.rows_from, live_from_ms)?;
         store.expired_below = first_live;
+        store.rows_from = first_live;
         Ok(buckets)
     }
 }

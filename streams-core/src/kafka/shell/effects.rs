@@ -1,5 +1,6 @@
 //! Effects of the core, carried out with librdkafka.
 
+use super::clock::Watch;
 use super::cluster::{Cluster, failure_of};
 use super::hooks;
 use super::restorer::Restorer;
@@ -47,7 +48,13 @@ impl Clients {
             self.restorer.submit(job);
             return Ok(());
         }
-        match self.outcome_of(effect, core, now_ms)? {
+        // What a slow commit is made of, for those who look.
+        let traced = tracing::enabled!(tracing::Level::TRACE).then(|| (effect.name(), Watch::start()));
+        let outcome = self.outcome_of(effect, core, now_ms)?;
+        if let Some((effect, watch)) = traced {
+            tracing::trace!(effect, took_us = watch.elapsed_us(), "carried out");
+        }
+        match outcome {
             Some(outcome) => core.on_outcome(outcome, now_ms),
             None => Ok(()),
         }
