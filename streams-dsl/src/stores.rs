@@ -1,6 +1,5 @@
 //! Stores: those a user adds for processors, and those that operations bring along.
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +11,7 @@ use streams_core::stores::{
 use streams_core::topology::{ChangelogDefinition, StoreDefinition};
 use streams_state::StoreSpec;
 
-use crate::config::Materialized;
+use crate::config::{Materialized, StoreSettings, store_settings};
 use crate::windows::millis;
 
 /// Stores to be added to a builder by name, for processors. Java counterpart: `Stores`.
@@ -84,22 +83,17 @@ pub struct StateStore<K, V> {
     key: SharedSerde<K>,
     value: SharedSerde<V>,
     windows: Option<WindowSizes>,
-    caching: bool,
-    logging: Option<BTreeMap<String, String>>,
-    in_memory: bool,
+    store: StoreSettings,
 }
 
 impl<K: 'static, V: 'static> StateStore<K, V> {
     fn new(name: &str, key: SharedSerde<K>, value: SharedSerde<V>, windows: Option<WindowSizes>) -> Self {
-        let (name, logging) = (name.to_owned(), Some(BTreeMap::new()));
         StateStore {
-            name,
+            name: name.to_owned(),
             key,
             value,
             windows,
-            caching: false,
-            logging,
-            in_memory: false,
+            store: StoreSettings::with_caching(false),
         }
     }
 
@@ -116,43 +110,8 @@ impl<K: 'static, V: 'static> StateStore<K, V> {
             key,
             value,
             windows,
-            caching: materialized.caching,
-            logging: materialized.logging.clone(),
-            in_memory: materialized.in_memory,
+            store: materialized.store.clone(),
         }
-    }
-
-    /// Whether updates are written once per key and commit. Default: no.
-    #[must_use]
-    pub fn caching(mut self, on: bool) -> Self {
-        self.caching = on;
-        self
-    }
-
-    /// No changelog: the rows are gone when their disk is.
-    #[must_use]
-    pub fn without_logging(mut self) -> Self {
-        self.logging = None;
-        self
-    }
-
-    /// Topic configs of the changelog; they win over the usual ones.
-    #[must_use]
-    pub fn logging<'a>(mut self, configs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        self.logging = Some(
-            configs
-                .into_iter()
-                .map(|(key, value)| (key.to_owned(), value.to_owned()))
-                .collect(),
-        );
-        self
-    }
-
-    /// Keeps the rows in memory; they are restored from the changelog at each start.
-    #[must_use]
-    pub fn in_memory(mut self) -> Self {
-        self.in_memory = true;
-        self
     }
 
     pub(crate) fn definition(self) -> StoreDefinition {
@@ -160,14 +119,15 @@ impl<K: 'static, V: 'static> StateStore<K, V> {
             None => StoreSpec::key_value(&*self.name),
             Some(windows) => StoreSpec::window(&*self.name, windows.retention_ms, false),
         };
-        if self.in_memory {
+        if self.store.in_memory {
             spec = spec.in_memory();
         }
         let changelog = self
+            .store
             .logging
             .map(|configs| ChangelogDefinition::of(&spec).with_configs(configs));
         let options = StoreOptions {
-            caching: self.caching,
+            caching: self.store.caching,
             timestamped: true,
         };
         let (key, value) = (self.key, self.value);
@@ -188,6 +148,11 @@ impl<K: 'static, V: 'static> StateStore<K, V> {
         }
     }
 }
+
+store_settings!(
+    StateStore,
+    "Whether updates are written once per key and commit. Default: no."
+);
 
 struct KeyValueFactory<K, V> {
     key: SharedSerde<K>,

@@ -36,16 +36,6 @@ const COVERED: &[(&str, usize)] = &[
     ("session_headers_value", 2),
     ("window_store_key", 2),
     ("session_store_key", 1),
-    ("prefixed_window_key_time_first", 1),
-    ("prefixed_window_key_key_first", 1),
-    ("prefixed_session_key_time_first", 1),
-    ("prefixed_session_key_key_first", 1),
-    ("window_lower_range", 1),
-    ("window_upper_range", 1),
-    ("window_lower_fixed", 1),
-    ("window_upper_fixed", 1),
-    ("session_lower_fixed", 1),
-    ("session_upper_fixed", 1),
     ("time_windowed_serde", 1),
     ("session_windowed_serde", 1),
     ("change", 4),
@@ -66,12 +56,24 @@ const COVERED: &[(&str, usize)] = &[
     ("position", 2),
 ];
 
-/// The classes that are not compared yet, and why.
+const LOCAL_FILES: &str = "a key of Java's local files, which are never shared: our local layout is our own";
+
+/// The classes that are not compared, and why.
 const NOT_COVERED: &[(&str, &str)] = &[
     (
         "change_upgrade_from_3.4_both_non_null",
         "no rolling upgrade from Java 3.4 and older: `upgrade.from` is refused",
     ),
+    ("prefixed_window_key_time_first", LOCAL_FILES),
+    ("prefixed_window_key_key_first", LOCAL_FILES),
+    ("prefixed_session_key_time_first", LOCAL_FILES),
+    ("prefixed_session_key_key_first", LOCAL_FILES),
+    ("window_lower_range", LOCAL_FILES),
+    ("window_upper_range", LOCAL_FILES),
+    ("window_lower_fixed", LOCAL_FILES),
+    ("window_upper_fixed", LOCAL_FILES),
+    ("session_lower_fixed", LOCAL_FILES),
+    ("session_upper_fixed", LOCAL_FILES),
     ("versioned_latest_value", "versioned stores are not built yet"),
     ("versioned_segment_value", "versioned stores are not built yet"),
     (
@@ -408,34 +410,18 @@ fn compare_key(name: &str, inputs: &Value, expected: &[u8]) {
     let window = WindowKey {
         key,
         start_ms,
-        sequence: number("seqnum") as i32,
+        sequence: number("seqnum") as u32,
     };
     let session = SessionKey { key, start_ms, end_ms };
-    let mut bytes = Vec::new();
-    match name {
-        "window_store_key" => window.encode(&mut bytes),
-        "prefixed_window_key_time_first" => window.encode_time_first(&mut bytes),
-        "prefixed_window_key_key_first" => window.encode_key_first(&mut bytes),
-        "session_store_key" => session.encode(&mut bytes),
-        "prefixed_session_key_time_first" => session.encode_time_first(&mut bytes),
-        "prefixed_session_key_key_first" => session.encode_key_first(&mut bytes),
-        "window_lower_range" => bytes = window_lower_range(key),
-        "window_upper_range" => bytes = window_upper_range(key, number("to")),
-        "window_lower_fixed" => bytes = window_lower_bound(key, number("from")),
-        "window_upper_fixed" => bytes = window_upper_bound(key, number("to")),
-        "session_lower_fixed" => bytes = session_lower_bound(key, number("from")),
-        "session_upper_fixed" => bytes = session_upper_bound(key, number("to")),
+    let bytes = match name {
+        "window_store_key" => window.to_changelog_key(),
+        "session_store_key" => session.to_changelog_key(),
         _ => panic!("no comparison for {name}"),
-    }
+    };
     assert_eq!(to_hex(&bytes), to_hex(expected), "{name} {inputs}");
     match name {
-        "window_store_key" => assert_eq!(WindowKey::decode(&bytes), Ok(window)),
-        "prefixed_window_key_time_first" => assert_eq!(WindowKey::decode_time_first(&bytes), Ok(window)),
-        "prefixed_window_key_key_first" => assert_eq!(WindowKey::decode_key_first(&bytes), Ok(window)),
-        "session_store_key" => assert_eq!(SessionKey::decode(&bytes), Ok(session)),
-        "prefixed_session_key_time_first" => assert_eq!(SessionKey::decode_time_first(&bytes), Ok(session)),
-        "prefixed_session_key_key_first" => assert_eq!(SessionKey::decode_key_first(&bytes), Ok(session)),
-        _ => {}
+        "window_store_key" => assert_eq!(WindowKey::from_changelog_key(&bytes), Some(window)),
+        _ => assert_eq!(SessionKey::from_changelog_key(&bytes), Some(session)),
     }
 }
 

@@ -17,9 +17,7 @@ mod list;
 mod position;
 #[cfg(test)]
 mod property_tests;
-mod session_key;
 mod value;
-mod window_key;
 
 pub use buffer::{BufferedValue, RecordContext, SUPPRESS_VERSION_HEADER, SUPPRESS_VERSION_VALUE};
 pub use change::{ChangeBytes, decode_change, encode_change};
@@ -32,11 +30,8 @@ pub use io::CodecError;
 pub use join::{JoinSide, TimestampedSideKey, decode_side_value, encode_side_value};
 pub use list::{ListEncoding, decode_list, encode_list};
 pub use position::Position;
-pub use session_key::{SessionKey, session_lower_bound, session_upper_bound};
+pub use streams_state::codec::{session_key::SessionKey, window_key::WindowKey};
 pub use value::{
     decode_headers_session, decode_headers_value, decode_timestamped, encode_headers_session, encode_headers_value,
     encode_timestamped,
-};
-pub use window_key::{
-    WindowKey, next_sequence, window_lower_bound, window_lower_range, window_upper_bound, window_upper_range,
 };

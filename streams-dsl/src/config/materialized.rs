@@ -1,11 +1,11 @@
 //! How a table's rows are stored.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use streams_core::serde::{DefaultSerde, Serde, SharedSerde};
 
+use super::common::{StoreSettings, store_settings};
 use crate::serdes::Chosen;
 
 /// How a table's rows are stored: the store's name, serdes, cache, changelog, place. A bare name is the normal case, so
@@ -28,10 +28,8 @@ pub struct Materialized<K, V> {
     pub(crate) value: Chosen<V>,
     /// Java's `Materialized.with(..)`: it draws numbers where no `Materialized` at all draws none.
     pub(crate) explicit: bool,
-    pub(crate) caching: bool,
-    pub(crate) logging: Option<BTreeMap<String, String>>,
+    pub(crate) store: StoreSettings,
     pub(crate) retention: Option<Duration>,
-    pub(crate) in_memory: bool,
 }
 
 impl<K: 'static, V: 'static> Materialized<K, V> {
@@ -41,10 +39,8 @@ impl<K: 'static, V: 'static> Materialized<K, V> {
             key,
             value,
             explicit,
-            caching: true,
-            logging: Some(BTreeMap::new()),
+            store: StoreSettings::with_caching(true),
             retention: None,
-            in_memory: false,
         }
     }
 
@@ -89,46 +85,18 @@ impl<K: 'static, V: 'static> Materialized<K, V> {
         self
     }
 
-    /// Whether updates are gathered in the cache and emitted once per key and commit. Default: yes.
-    #[must_use]
-    pub fn caching(mut self, on: bool) -> Self {
-        self.caching = on;
-        self
-    }
-
-    /// No changelog: the rows are gone when their disk is.
-    #[must_use]
-    pub fn without_logging(mut self) -> Self {
-        self.logging = None;
-        self
-    }
-
-    /// Topic configs of the changelog; they win over the usual ones.
-    #[must_use]
-    pub fn logging<'a>(mut self, configs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        self.logging = Some(
-            configs
-                .into_iter()
-                .map(|(key, value)| (key.to_owned(), value.to_owned()))
-                .collect(),
-        );
-        self
-    }
-
     /// How long rows of windows are kept, event time since the window's start; at least size + grace, the default.
     #[must_use]
     pub fn retention(mut self, retention: Duration) -> Self {
         self.retention = Some(retention);
         self
     }
-
-    /// Keeps the rows in memory; they are restored from the changelog at each start.
-    #[must_use]
-    pub fn in_memory(mut self) -> Self {
-        self.in_memory = true;
-        self
-    }
 }
+
+store_settings!(
+    Materialized,
+    "Whether updates are gathered in the cache and emitted once per key and commit. Default: yes."
+);
 
 impl<K: 'static, V: DefaultSerde> From<&str> for Materialized<K, V> {
     fn from(name: &str) -> Self {

@@ -1,5 +1,6 @@
 //! How a step is configured: plain builders. Required things are arguments of the step itself.
 
+mod common;
 mod connect;
 mod consumed;
 mod grouped;
@@ -8,6 +9,7 @@ mod materialized;
 mod produced;
 mod repartitioned;
 
+pub(crate) use common::{StoreSettings, store_settings};
 pub use connect::Connect;
 pub use consumed::Consumed;
 pub use grouped::Grouped;
