@@ -11,10 +11,12 @@
 pub mod codec;
 pub mod error;
 pub mod events;
+mod gate;
 pub mod member;
 pub mod topology_diff;
 pub mod topology_wire;
 
 pub use error::MembershipError;
 pub use events::{LostReason, MemberEpoch, MembershipCommand, MembershipEvent, Status, StatusCode};
+pub use gate::TaskGate;
 pub use topology_wire::{CopartitionGroup, GroupTopology, Subtopology, TopicInfo};

@@ -16,6 +16,7 @@ use crate::config::ClientIds;
 use crate::error::{Error, ProcessResult};
 use crate::kafka::consumer::BatchConsumer;
 use crate::kafka::group::{GroupTarget, MembershipConfig, StreamsMembership};
+use crate::membership::TaskGate;
 use crate::metrics::publish::ThreadMetrics;
 use crate::runtime::StreamThreadCore;
 use crate::stores::GlobalStores;
@@ -118,6 +119,7 @@ impl Launcher {
                 published_ms: 0,
                 fetched: Vec::new(),
                 chunk: 100,
+                gate: TaskGate::default(),
                 closing: false,
                 waiting: None,
                 unanswered_since_ms: None,

@@ -14,7 +14,7 @@ use crate::TaskId;
 use crate::error::{Error, ProcessResult};
 use crate::fetch::Fetched;
 use crate::kafka::admin::AdminClient;
-use crate::membership::{MembershipEvent, StatusCode};
+use crate::membership::{MemberEpoch, MembershipEvent, StatusCode, TaskGate};
 use crate::metrics::publish::ThreadMetrics;
 use crate::runtime::{CoreStatus, FailureClass, GroupIdentity, Reaction, RestoreProgress, StreamThreadCore};
 use crate::topology::TopologyPlan;
@@ -89,6 +89,8 @@ pub(super) struct StreamThread {
     pub(super) fetched: Vec<Fetched>,
     /// Records processed between two looks at the clock.
     pub(super) chunk: usize,
+    /// What the group gave before it may run.
+    pub(super) gate: TaskGate,
     /// The instance stops: nothing new is taken up.
     pub(super) closing: bool,
     /// An event that can't be applied yet, and when it is tried again.
@@ -290,12 +292,13 @@ impl StreamThread {
                     self.waiting = Some((event, self.clock.now_ms() + RETRY_MS));
                     return Ok(());
                 }
+                let active = self.gate.assigned(active, ready, &status);
                 let active = if self.closing { Vec::new() } else { active };
                 let group = GroupIdentity {
                     member_id: member.member_id,
                     member_epoch: member.epoch,
                 };
-                self.core.on_assigned(group, if ready { active } else { Vec::new() });
+                self.core.on_assigned(group, active);
                 self.tell(State::Rebalancing);
             }
             MembershipEvent::Epoch { member } => {
@@ -307,12 +310,27 @@ impl StreamThread {
             MembershipEvent::Lost { assignment, reason } => {
                 tracing::warn!(%reason, "every task is lost; uncommitted work is dropped");
                 self.clients.assignment = assignment;
+                self.gate.lost();
                 self.core.on_lost()?;
                 self.tell(State::Rebalancing);
             }
-            MembershipEvent::Status { status, .. } => {
+            MembershipEvent::Status { ready, status } => {
                 for status in &status {
                     self.look_at(status)?;
+                }
+                if let Some(active) = self.gate.changed(ready, &status) {
+                    let group = self.core.group().clone();
+                    return self.apply(MembershipEvent::Assigned {
+                        assignment: self.clients.assignment,
+                        member: MemberEpoch {
+                            member_id: group.member_id,
+                            epoch: group.member_epoch,
+                        },
+                        active,
+                        standby: Vec::new(),
+                        ready,
+                        status: Vec::new(),
+                    });
                 }
             }
             MembershipEvent::Refused { error } => {
@@ -388,7 +406,7 @@ impl StreamThread {
             return;
         }
         self.publish_at(now_ms);
-        let running = settled && self.clients.assignment > 0;
+        let running = settled && self.gate.is_open();
         self.tell(if running { State::Running } else { State::Rebalancing });
     }
 
