@@ -11,7 +11,7 @@ use crate::processor::TaskCounters;
 use crate::runtime::{CommitSample, CoreStatus, RestoreProgress, TaskPhase};
 
 /// Counters of a thread and where their totals stand.
-const THREAD_TOTALS: [(Metric, fn(&CoreStatus) -> u64); 11] = [
+const THREAD_TOTALS: [(Metric, fn(&CoreStatus) -> u64); 12] = [
     (table::COMMIT_TOTAL, |status| status.totals.commits),
     (table::TRANSACTION_ABORT_TOTAL, |status| status.totals.aborts),
     (table::PRODUCER_REPLACED_TOTAL, |status| status.totals.producers),
@@ -19,6 +19,9 @@ const THREAD_TOTALS: [(Metric, fn(&CoreStatus) -> u64); 11] = [
     (table::TASK_CLOSED_TOTAL, |status| status.totals.tasks_closed),
     (table::REFUSED_RECORDS_TOTAL, |status| status.totals.dropped_at_send),
     (table::OUTDATED_RECORDS_TOTAL, |status| status.totals.outdated_records),
+    (table::TRANSACTION_TIMEOUT_TOTAL, |status| {
+        status.totals.transaction_timeouts
+    }),
     (table::STREAM_TIME_LAG_TOTAL, |status| status.totals.lagging_tasks),
     (table::RESTORE_RECORDS_TOTAL, |status| status.totals.restored_records),
     (table::PROCESS_TOTAL, |status| status.counters.processed_records),
@@ -140,6 +143,7 @@ pub(crate) struct ThreadMetrics {
     ratios: [Gauge; 3],
     restoring: Gauge,
     cache_bytes: Gauge,
+    hanging: Gauge,
     state: Gauge,
     times: LoopTimes,
 }
@@ -162,6 +166,7 @@ impl ThreadMetrics {
             ratios: [table::POLL_RATIO, table::PROCESS_RATIO, table::COMMIT_RATIO].map(|metric| labels.gauge(&metric)),
             restoring: labels.gauge(&table::ACTIVE_RESTORING_TASKS),
             cache_bytes: labels.gauge(&table::RECORD_CACHE_BYTES),
+            hanging: labels.gauge(&table::HANGING_TRANSACTIONS),
             state: labels.gauge(&table::THREAD_STATE),
             times: LoopTimes::default(),
             labels,
@@ -221,6 +226,8 @@ impl ThreadMetrics {
                 .count(),
         ));
         self.cache_bytes.set(float_of(status.cache_bytes));
+        let held = restores.values().filter(|progress| progress.hanging).count();
+        self.hanging.set(float_of(status.hanging.len() + held));
         self.publish_tasks(status, restores);
     }
 

@@ -53,6 +53,10 @@ metrics! {
     OUTDATED_RECORDS_TOTAL: Thread "outdated-records-total" Counter Records Ours => "Records fetched before a rewind and thrown away; they are read again.";
     REFUSED_RECORDS_TOTAL: Thread "refused-records-total" Counter Records Ours
         => "Records that the client refused to send and the production handler let pass.";
+    TRANSACTION_TIMEOUT_TOTAL: Thread "transaction-timeout-total" Counter Count Ours
+        => "Transactions that were open for longer than `transaction.timeout.ms`; the next ones have fewer records.";
+    HANGING_TRANSACTIONS: Thread "hanging-transactions" Gauge Count Ours
+        => "Inputs and changelogs that stand still for 15 minutes because of another producer's open transaction.";
     STREAM_TIME_LAG_TOTAL: Thread "stream-time-lag-total" Counter Count Ours
         => "Tasks whose records are older than a changelog of theirs keeps records; see the warning in the log.";
 

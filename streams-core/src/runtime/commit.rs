@@ -146,6 +146,8 @@ impl StreamThreadCore {
                     started_ms: now_ms,
                     ..ClosedEpoch::default()
                 });
+                self.epoch_size.committed();
+                self.transaction_overran = false;
                 self.last_commit_ms = now_ms;
                 self.last_commit_took_ms = now_ms - closed.started_ms;
                 let records = closed.reports.acknowledged;

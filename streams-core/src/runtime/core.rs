@@ -7,6 +7,8 @@ use std::sync::Arc;
 use streams_state::TaskState;
 
 use super::effect::{Effect, GroupIdentity, Outcome};
+use super::epoch_size::EpochSize;
+use super::hanging::{HangingTransaction, HangingWatch};
 use super::settings::{CoreParts, RuntimeSettings, StateOpener};
 use super::step::Step;
 use super::uncaught::guarded;
@@ -98,6 +100,8 @@ pub struct StreamThreadCore {
     pub(super) producer_ready: bool,
     pub(super) epoch: u32,
     pub(super) transaction_began_ms: Option<i64>,
+    /// The open transaction ran out of its time, and that is counted.
+    pub(super) transaction_overran: bool,
     pub(super) closed: Option<ClosedEpoch>,
     pub(super) commit_now: bool,
     pub(super) last_commit_ms: i64,
@@ -112,6 +116,8 @@ pub struct StreamThreadCore {
     pub(super) fetch_was_empty: bool,
     pub(super) totals: CoreTotals,
     pub(super) commits: super::meter::CommitLog,
+    pub(super) epoch_size: EpochSize,
+    pub(super) hanging: HangingWatch,
     /// What tasks counted before they ended or were made anew; as many as tasks that were ever here.
     pub(super) retired: BTreeMap<TaskId, TaskCounters>,
     /// Tasks about whose late stream time people were told.
@@ -137,6 +143,8 @@ pub struct CoreTotals {
     pub restored_records: u64,
     /// Records of an older incarnation thrown away.
     pub outdated_records: u64,
+    /// Transactions that ran out of `transaction.timeout.ms`.
+    pub transaction_timeouts: u64,
     /// Tasks whose stream time lagged behind the wall clock by more than a changelog of theirs is kept.
     pub lagging_tasks: u64,
 }
@@ -182,6 +190,10 @@ pub struct CoreStatus {
     pub cache_bytes: usize,
     /// Whether every wanted task runs.
     pub settled: bool,
+    /// Inputs that stand still because of somebody's transaction that was never ended (design rule 5.2).
+    pub hanging: Vec<HangingTransaction>,
+    /// The bound on the records of a transaction, after one ran out of `transaction.timeout.ms`; `None` = no bound.
+    pub most_records: Option<usize>,
 }
 
 impl StreamThreadCore {
@@ -221,6 +233,7 @@ impl StreamThreadCore {
             producer_ready: false,
             epoch: 1,
             transaction_began_ms: None,
+            transaction_overran: false,
             closed: None,
             commit_now: false,
             last_commit_ms: now_ms,
@@ -235,6 +248,8 @@ impl StreamThreadCore {
             fetch_was_empty: false,
             totals: CoreTotals::default(),
             commits: super::meter::CommitLog::default(),
+            epoch_size: EpochSize::default(),
+            hanging: HangingWatch::default(),
             retired: BTreeMap::new(),
             lagging: BTreeSet::new(),
         }
@@ -323,6 +338,7 @@ impl StreamThreadCore {
         if self.closed.is_some() || self.commit_blocks_processing() {
             return Ok(0);
         }
+        let budget = budget.min(self.epoch_size.room());
         let mut done = 0;
         for slot in self.tasks.values_mut() {
             if let Slot::Running(task) = slot {
@@ -335,6 +351,9 @@ impl StreamThreadCore {
                     self.commit_now = true;
                 }
             }
+        }
+        if self.epoch_size.processed(done) {
+            self.commit_now = true;
         }
         Ok(done)
     }
@@ -399,6 +418,8 @@ impl StreamThreadCore {
             self.steps.push_back(step);
         } else if self.is_purge_due(now_ms) {
             self.steps.push_back(Step::Purge);
+        } else if self.is_look_due(now_ms) {
+            self.steps.push_back(Step::ListEnds);
         } else if self.outbox_bytes() >= self.settings.send_bytes {
             self.plan_send();
         } else {
@@ -527,6 +548,8 @@ impl StreamThreadCore {
             last_commit_took_ms: self.last_commit_took_ms,
             cache_bytes: self.budget.used_bytes(),
             settled,
+            hanging: self.hanging.found(),
+            most_records: self.epoch_size.limit(),
         }
     }
 }

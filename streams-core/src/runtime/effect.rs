@@ -144,6 +144,11 @@ pub enum Effect {
         /// The partitions.
         partitions: Vec<TopicPartition>,
     },
+    /// List the (uncommitted) ends of inputs that stand still for long.
+    ListEnds {
+        /// The partitions.
+        partitions: Vec<TopicPartition>,
+    },
     /// Start a restore; it is not waited for.
     Restore(RestoreJob),
     /// Fetch these partitions too.
@@ -292,6 +297,8 @@ pub enum Outcome {
     Started(Vec<(TopicPartition, i64)>),
     /// Answer to `ListChangelogs`.
     Changelogs(Vec<(TopicPartition, ChangelogFacts)>),
+    /// Answer to `ListEnds`.
+    Ends(Vec<(TopicPartition, i64)>),
     /// Answer to `Flush`.
     Flushed(Reports),
     /// It failed.

@@ -31,6 +31,8 @@ impl StreamThreadCore {
         self.wanted = None;
         self.steps.clear();
         self.closed = None;
+        self.epoch_size.dropped();
+        self.transaction_overran = false;
         self.to_unassign.extend(self.partitions.keys().copied());
         self.partitions.clear();
         self.reset_next.clear();

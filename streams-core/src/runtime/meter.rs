@@ -27,6 +27,8 @@ pub struct RestoreProgress {
     pub restored: u64,
     /// Offsets that are still to be read; transaction markers count.
     pub remaining: u64,
+    /// It stands still for 15 minutes: another producer's transaction was never ended (design rule 5.2).
+    pub hanging: bool,
 }
 
 /// The last commits, until somebody takes them.

@@ -4,7 +4,9 @@
 mod commit;
 mod core;
 mod effect;
+mod epoch_size;
 mod global;
+mod hanging;
 mod membership;
 mod meter;
 mod recovery;
@@ -23,6 +25,7 @@ pub use effect::{
     RestoreFailure, RestoreJob, Restored,
 };
 pub use global::{GlobalCore, GlobalState};
+pub use hanging::HangingTransaction;
 pub use meter::{CommitSample, RestoreProgress};
 pub use settings::{CoreParts, RuntimeSettings, StateOpener};
 pub use uncaught::{FailureLog, Reaction, StreamThreadExceptionResponse};

@@ -35,6 +35,7 @@ impl StreamThreadCore {
                 let before = std::mem::take(&mut self.purgeable).into_iter().collect();
                 Ok(Some(Effect::Purge { before }))
             }
+            Step::ListEnds => Ok(self.ends_effect(now_ms)),
             Step::Begin | Step::Send | Step::Flush | Step::SendOffsets | Step::Commit | Step::Apply => {
                 self.commit_effect(step)
             }
@@ -67,6 +68,13 @@ impl StreamThreadCore {
             | Step::Acknowledge
             | Step::Purge
             | Step::Release => Ok(()),
+            Step::ListEnds => {
+                let Outcome::Ends(ends) = outcome else {
+                    return Err(Error::bug(format!("{outcome:?} does not answer {step:?}")));
+                };
+                self.ends_known(&ends.into_iter().collect(), now_ms);
+                Ok(())
+            }
             Step::Begin | Step::Send | Step::Flush | Step::SendOffsets | Step::Commit | Step::Apply => {
                 self.commit_step_done(&step, outcome, now_ms)
             }
@@ -86,7 +94,7 @@ impl StreamThreadCore {
         }
         if matches!(
             step,
-            Step::Purge | Step::HeartbeatNow | Step::Pause(_) | Step::Resume(_)
+            Step::Purge | Step::HeartbeatNow | Step::Pause(_) | Step::Resume(_) | Step::ListEnds
         ) {
             tracing::warn!(
                 ?step,
@@ -96,6 +104,7 @@ impl StreamThreadCore {
             );
             return Ok(());
         }
+        self.look_at_transaction_time(now_ms);
         match failure.class {
             FailureClass::Retriable if self.may_retry(&step, now_ms) => {
                 self.retries += 1;
@@ -139,6 +148,28 @@ impl StreamThreadCore {
                 Ok(())
             }
         }
+    }
+
+    /// A transaction that fails after its time has run out has failed because of that: the next has fewer records (design
+    /// rule 1.11).
+    fn look_at_transaction_time(&mut self, now_ms: i64) {
+        let timeout_ms = self.settings.transaction_timeout_ms;
+        let Some(open_ms) = self.transaction_began_ms.map(|began_ms| now_ms - began_ms) else {
+            return;
+        };
+        if open_ms < timeout_ms || self.transaction_overran {
+            return;
+        }
+        self.transaction_overran = true;
+        self.totals.transaction_timeouts += 1;
+        let (records, next) = self.epoch_size.timed_out();
+        tracing::warn!(
+            open_ms,
+            timeout_ms,
+            records,
+            next,
+            "the transaction was open for longer than transaction.timeout.ms: its records are processed again, in smaller transactions; raise transaction.timeout.ms if records take that long"
+        );
     }
 
     /// Whether the same call may be made again: while the broker's transaction timer can't have run out.
@@ -266,6 +297,8 @@ impl StreamThreadCore {
     fn drop_uncommitted(&mut self) {
         self.closed = None;
         self.commit_now = false;
+        self.epoch_size.dropped();
+        self.transaction_overran = false;
         self.incarnation += 1;
         self.epoch = self.epoch.wrapping_add(1).max(1);
         let running: Vec<_> = self

@@ -28,6 +28,7 @@ pub(super) enum Step {
     Acknowledge,
     HeartbeatNow,
     Purge,
+    ListEnds,
 }
 
 impl Step {

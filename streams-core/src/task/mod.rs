@@ -238,6 +238,12 @@ impl Task {
             .map(|queue| (&queue.topic_partition, queue.position()))
     }
 
+    /// Where it stands in the inputs that have no record for it now.
+    pub(crate) fn waiting_positions(&self) -> impl Iterator<Item = (PartitionId, &crate::TopicPartition, i64)> {
+        let waiting = self.queues.iter().filter(|queue| queue.buffered() == 0);
+        waiting.map(|queue| (queue.id, &queue.topic_partition, queue.position()))
+    }
+
     /// Records that wait in its queues.
     pub(crate) fn buffered(&self) -> usize {
         self.queues.iter().map(PartitionQueue::buffered).sum()

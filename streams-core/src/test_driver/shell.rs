@@ -112,6 +112,13 @@ impl MemoryShell {
                     .map(|tp| (tp.clone(), facts(broker, &tp)))
                     .collect(),
             ),
+            Effect::ListEnds { partitions } => {
+                let end = |tp: TopicPartition| {
+                    let end = broker.log(&tp).map_or(0, super::log::Log::high_watermark);
+                    (tp, end)
+                };
+                Outcome::Ends(partitions.into_iter().map(end).collect())
+            }
             Effect::Assign { partitions } => {
                 for assignment in partitions {
                     let known = |position: &Position| position.assignment.topic_partition == assignment.topic_partition;

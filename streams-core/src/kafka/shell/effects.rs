@@ -79,6 +79,10 @@ impl Clients {
                 .cluster
                 .changelogs(&partitions)
                 .map_or_else(|e| failed(&e), Outcome::Changelogs),
+            Effect::ListEnds { partitions } => self
+                .cluster
+                .offsets(&partitions, OffsetSpec::Latest, Isolation::ReadUncommitted)
+                .map_or_else(|e| failed(&e), |ends| Outcome::Ends(ends.into_iter().collect())),
             Effect::Assign { partitions } => {
                 let assigned = partitions.into_iter().map(|a| AssignedPartition {
                     topic: a.topic_partition.topic.to_string(),

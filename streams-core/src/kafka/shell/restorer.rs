@@ -83,7 +83,14 @@ impl Restorer {
             .iter()
             .map(|changelog| offsets(changelog.from, changelog.to))
             .sum();
-        self.progress.set(job.task, RestoreProgress { restored: 0, remaining });
+        self.progress.set(
+            job.task,
+            RestoreProgress {
+                restored: 0,
+                remaining,
+                hanging: false,
+            },
+        );
         if self.jobs.is_none() {
             let (jobs, queue) = channel();
             let (config, results, stop) = (self.config.clone(), self.results_in.clone(), Arc::clone(&self.stop));
@@ -244,7 +251,14 @@ fn run(
             .iter()
             .map(|part| offsets(part.position, part.changelog.to))
             .sum();
-        board.set(job.task, RestoreProgress { restored, remaining });
+        board.set(
+            job.task,
+            RestoreProgress {
+                restored,
+                remaining,
+                hanging: false,
+            },
+        );
         if clock.now_ms() - moved_ms > STALLED_MS && !told {
             told = true;
             tell_stalled(job.task, &progress);

@@ -30,6 +30,17 @@ pub struct ThreadMetadata {
     pub restores: BTreeMap<TaskId, RestoreProgress>,
 }
 
+impl ThreadMetadata {
+    /// Whether it can do its work: it has looped, runs all its tasks, and no input is held by a transaction of another
+    /// producer that was never ended (see [`CoreStatus::hanging`]).
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.status
+            .as_ref()
+            .is_some_and(|status| status.settled && status.hanging.is_empty())
+    }
+}
+
 /// An application's instance: a topology, its threads, its state.
 ///
 /// ```no_run
@@ -59,7 +70,8 @@ impl KafkaStreams {
         let warnings = config.validate().map_err(|error| Error::Config {
             message: error.to_string(),
         })?;
-        for warning in warnings {
+        // The state directory warns of its place itself when it is opened, by the real path.
+        for warning in warnings.iter().filter(|warning| warning.key != "state.dir") {
             tracing::warn!("{warning}");
         }
         let defaults = InternalTopicDefaults {
@@ -145,6 +157,13 @@ impl KafkaStreams {
     #[must_use]
     pub fn state(&self) -> State {
         *self.inner.state.borrow()
+    }
+
+    /// Whether it can do its work, for a readiness probe: it is running and every thread is
+    /// [ready](ThreadMetadata::is_ready).
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.state() == State::Running && self.threads().iter().all(ThreadMetadata::is_ready)
     }
 
     /// The state, to be watched from async code.

@@ -96,6 +96,8 @@ fn status(processed_records: u64, dropped_records: u64, phase: TaskPhase) -> Cor
         stream_time_ms: 5,
     };
     CoreStatus {
+        hanging: Vec::new(),
+        most_records: None,
         tasks: vec![task],
         totals: CoreTotals {
             commits: processed_records / 10,
@@ -177,7 +179,14 @@ fn ratios_are_shares_of_the_round() {
 fn restored_records_of_two_restores_add_up_and_the_rest_is_a_gauge() {
     let seen = published(|metrics| {
         for (restored, remaining) in [(40, 60), (100, 0), (5, 10)] {
-            let progress = BTreeMap::from([(TASK, RestoreProgress { restored, remaining })]);
+            let progress = BTreeMap::from([(
+                TASK,
+                RestoreProgress {
+                    restored,
+                    remaining,
+                    hanging: false,
+                },
+            )]);
             metrics.publish(&status(0, 0, TaskPhase::Restoring), [].into_iter(), &progress, 100);
         }
     });

@@ -5,6 +5,7 @@ mod crash;
 mod faults;
 mod nodes;
 mod tables;
+mod timeouts;
 
 use std::sync::Arc;
 
