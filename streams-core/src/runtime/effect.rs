@@ -229,6 +229,7 @@ impl Effect {
             Effect::FetchCommitted { .. } => "fetch-committed",
             Effect::ResolveReset { .. } => "resolve-reset",
             Effect::ListChangelogs { .. } => "list-changelogs",
+            Effect::ListEnds { .. } => "list-ends",
             Effect::Restore(_) => "restore",
             Effect::Assign { .. } => "assign",
             Effect::Unassign { .. } => "unassign",
