@@ -8,7 +8,7 @@
 pub mod cases;
 
 use std::hash::{BuildHasher as _, Hasher as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -62,19 +62,42 @@ pub fn topic_with(name: &str, partitions: i32, configs: &[(&str, &str)]) -> Stri
 }
 
 /// A file of this project, by its path from the root, for example `tests/cases/given.json`.
+///
+/// The checkout is that of the run: `CARGO_MANIFEST_DIR`, which cargo sets for tests, else the working folder, is in it.
+/// A path noted while compiling may be that of another checkout with the same target folder.
+///
+/// # Panics
+/// When neither of them lies in a checkout that has the file.
 pub fn project_file(path: &str) -> PathBuf {
-    let tests = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    tests.join("..").join(path)
+    let told = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+    let starts = [told, std::env::current_dir().ok()];
+    let found = starts.iter().flatten().find_map(|start| file_above(start, path));
+    found.unwrap_or_else(|| panic!("there is no {path} above {starts:?}: run this inside a checkout"))
+}
+
+fn file_above(start: &Path, path: &str) -> Option<PathBuf> {
+    start
+        .ancestors()
+        .map(|folder| folder.join(path))
+        .find(|file| file.exists())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::unique;
+    use super::{Path, file_above, project_file, unique};
 
     #[test]
     fn unique_names_keep_their_stem_and_differ() {
         let (one, two) = (unique("orders"), unique("orders"));
         assert!(one.starts_with("orders-") && two.starts_with("orders-"));
         assert_ne!(one, two);
+    }
+
+    #[test]
+    fn project_files_are_those_of_the_running_checkout() {
+        let told = std::env::var("CARGO_MANIFEST_DIR").unwrap();
+        let file = project_file("tests/cases/given.json");
+        assert_eq!(file, Path::new(&told).join("cases/given.json"));
+        assert_eq!(file_above(Path::new(&told), "tests/no-such-file"), None);
     }
 }

@@ -5,6 +5,7 @@ mod metadata;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use anyhow::{Context, Result};
 
@@ -140,10 +141,30 @@ pub(crate) fn program() -> OsString {
     std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 
-/// The root folder of the workspace.
+/// The root folder of the workspace that this run is about. It is looked for at run time: checkouts that share a target
+/// folder share the compiled xtask too, so a path noted while compiling may be another checkout's.
 pub(crate) fn root() -> &'static Path {
-    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
-    package.parent().unwrap_or(package)
+    static ROOT: OnceLock<PathBuf> = OnceLock::new();
+    ROOT.get_or_init(|| {
+        // Cargo tells the folder of the package that it runs; whoever calls the program itself stands in the checkout.
+        let told = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+        let here = std::env::current_dir().ok();
+        let found = [told, here]
+            .into_iter()
+            .flatten()
+            .find_map(|start| checkout_around(&start));
+        found.unwrap_or_else(|| PathBuf::from("."))
+    })
+}
+
+/// The nearest folder, from `start` upwards, that is a checkout of this project.
+fn checkout_around(start: &Path) -> Option<PathBuf> {
+    let is_checkout = |folder: &&Path| {
+        ["Cargo.toml", "xtask/Cargo.toml", "streams-dsl/Cargo.toml"]
+            .iter()
+            .all(|file| folder.join(file).is_file())
+    };
+    start.ancestors().find(is_checkout).map(Path::to_owned)
 }
 
 /// Where tools live that xtask installs for itself.
@@ -200,5 +221,22 @@ mod tests {
     fn a_shown_call_can_be_pasted_into_a_shell() {
         let call = Invocation::new(["doc", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
         assert_eq!(call.shown(), "RUSTDOCFLAGS='-D warnings' cargo doc --no-deps");
+    }
+
+    #[test]
+    fn the_checkout_is_that_of_the_run_not_of_the_build() -> Result<()> {
+        let told = std::env::var("CARGO_MANIFEST_DIR")?;
+        assert_eq!(Some(root()), Path::new(&told).parent());
+        let other = std::env::temp_dir().join(format!("xtask-checkout-{}", std::process::id()));
+        let inside = other.join("streams-dsl/src/kstream");
+        std::fs::create_dir_all(&inside)?;
+        std::fs::create_dir_all(other.join("xtask"))?;
+        for file in ["Cargo.toml", "xtask/Cargo.toml", "streams-dsl/Cargo.toml"] {
+            assert_eq!(checkout_around(&inside), None, "without {file}");
+            std::fs::write(other.join(file), "")?;
+        }
+        assert_eq!(checkout_around(&inside), Some(other.clone()));
+        std::fs::remove_dir_all(other)?;
+        Ok(())
     }
 }

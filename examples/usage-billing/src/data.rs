@@ -11,8 +11,24 @@ use serde::de::DeserializeOwned;
 use crate::model::RawDeparture;
 
 /// The folder with the January sample that comes with the example: `flights.csv`, `planes.csv`, `airlines.csv`.
+///
+/// Cargo tells a program at run time in which package it runs; a program that is started by itself looks upwards from the
+/// working folder. Paths noted while compiling would be those of another checkout, if two share their compiled files.
 pub fn sample_dir() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("data")
+    let told = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+    let starts = [told, std::env::current_dir().ok()];
+    let found = starts.iter().flatten().find_map(|start| sample_above(start));
+    found.unwrap_or_else(|| PathBuf::from(SAMPLE))
+}
+
+/// The sample's folder, seen from the root of the project.
+const SAMPLE: &str = "examples/usage-billing/data";
+
+fn sample_above(start: &Path) -> Option<PathBuf> {
+    start
+        .ancestors()
+        .map(|folder| folder.join(SAMPLE))
+        .find(|folder| folder.is_dir())
 }
 
 /// A row of `planes.csv`; the columns that are used.
@@ -167,5 +183,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let error = DataDir::new(folder.path()).planes().err().unwrap();
         assert!(error.to_string().contains("there is no planes.csv"), "{error}");
+    }
+
+    #[test]
+    fn the_sample_is_that_of_the_running_checkout() {
+        let told = std::env::var("CARGO_MANIFEST_DIR").unwrap();
+        assert_eq!(sample_dir(), Path::new(&told).join("data"));
+        assert_eq!(sample_above(Path::new("/")), None);
     }
 }

@@ -10,7 +10,9 @@ const PAGE: &str = include_str!("../../../docs/metrics.md");
 fn the_page_is_up_to_date() {
     let page = render_documentation();
     if std::env::var_os("UPDATE_DOCUMENTATION").is_some() {
-        std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/metrics.md"), &page).unwrap();
+        // Of the checkout that runs, which need not be the one that compiled this.
+        let package = std::env::var("CARGO_MANIFEST_DIR").unwrap();
+        std::fs::write(format!("{package}/../docs/metrics.md"), &page).unwrap();
     } else {
         assert!(
             page == PAGE,
