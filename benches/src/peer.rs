@@ -51,6 +51,7 @@ fn config(app: &str, threads: &str) -> anyhow::Result<StreamsConfig> {
         ("auto.offset.reset", "earliest".to_owned()),
         // Beside Java, which has no such commits.
         ("commit.adaptive", env("ADAPTIVE", "false")),
+        ("commit.pipelined", env("PIPELINED", "true")),
     ];
     let optional = [
         ("CLIENT_ID", "client.id"),

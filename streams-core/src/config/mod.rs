@@ -113,6 +113,8 @@ settings! {
     "commit.interval.ms" commit_interval_ms: Option<i64> = None, (value: i64) => Some(value);
     /// Whether to commit as soon as the input is drained. Default true. Ours.
     "commit.adaptive" commit_adaptive: bool = true, (value: bool) => value;
+    /// Whether records are processed while the last commit is on its way. Default true. Ours.
+    "commit.pipelined" commit_pipelined: bool = true, (value: bool) => value;
     /// Where local state lies. Default `/tmp/kafka-streams`, which gives a warning.
     "state.dir" state_dir: PathBuf = PathBuf::from("/tmp/kafka-streams"), (value: impl Into<PathBuf>) => value.into();
     /// The limit of all memory that the library decides about, bytes. Default 60 % of the cgroup's limit, else 25 %

@@ -139,6 +139,7 @@ pub static TABLE: &[Key] = &[
         .default("")
         .note("Deprecated name of `production.exception.handler`, which wins."),
     ours("commit.adaptive", Boolean, "true", "Commit as soon as the input is drained, not only at the interval."),
+    ours("commit.pipelined", Boolean, "true", "Process the next records while the last commit is on its way."),
     ours(
         "memory.max.bytes",
         Long,

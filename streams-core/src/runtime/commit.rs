@@ -21,7 +21,7 @@ impl StreamThreadCore {
         let since_ms = now_ms - self.last_commit_ms;
         self.commit_now
             || since_ms >= self.settings.commit_interval_ms
-            || self.uncommitted_bytes() >= self.settings.max_uncommitted_bytes
+            || self.is_full()
             || (self.settings.commit_adaptive && self.is_drained() && since_ms >= self.drained_pause_ms())
     }
 
@@ -50,9 +50,10 @@ impl StreamThreadCore {
         self.fetch_was_empty && self.running().all(Task::is_drained)
     }
 
-    fn uncommitted_bytes(&self) -> usize {
+    /// Whether what is uncommitted has taken all the memory there is for it.
+    pub(super) fn is_full(&self) -> bool {
         let overlays: usize = self.running().map(Task::overlay_bytes).sum();
-        overlays + self.outbox_bytes()
+        overlays + self.outbox_bytes() >= self.settings.max_uncommitted_bytes
     }
 
     /// Closes the epoch and plans its steps.

@@ -335,7 +335,8 @@ impl StreamThreadCore {
     /// # Errors
     /// When user code failed for good, or state can't be used.
     pub fn process(&mut self, now_ms: i64, budget: usize) -> ProcessResult<usize> {
-        if self.closed.is_some() || self.commit_blocks_processing() {
+        let closing = self.closed.is_some() && !self.is_committing();
+        if closing || self.commit_blocks_processing() || self.waits_for_commit() {
             return Ok(0);
         }
         let budget = budget.min(self.epoch_size.room());
@@ -363,7 +364,27 @@ impl StreamThreadCore {
         self.wanted.is_some()
     }
 
-    /// The next thing the shell has to do; `None` = nothing now. The outcome must be told before the next call.
+    /// Whether a closed epoch, all of it sent, is on its way through the broker. The next one is processed meanwhile, on top
+    /// of the frozen overlays; its outputs stay in the outbox.
+    fn is_committing(&self) -> bool {
+        self.in_flight.as_ref().is_some_and(Step::is_in_background)
+    }
+
+    /// Whether nothing can be processed until the commit in flight has ended: tasks are to be given away, or the epoch that
+    /// was begun meanwhile has taken all the memory there is for it. A shell that does not carry effects out at once waits
+    /// for the outcome then.
+    #[must_use]
+    pub fn waits_for_commit(&self) -> bool {
+        /// How much may wait to be sent behind a commit, in sendings. A copy at full speed is bound by the broker: more
+        /// would only be held in memory (measured: three times the memory, half as much CPU again, no faster).
+        const SENDINGS: usize = 8;
+        let much = || self.outbox_bytes() >= self.settings.send_bytes.saturating_mul(SENDINGS);
+        self.is_committing() && (self.wanted.is_some() || self.is_full() || much())
+    }
+
+    /// The next thing the shell has to do; `None` = nothing now. The outcome must be told before the next call, and for
+    /// all but the calls of a commit (flush, send offsets, commit) at once: while these are on their way, records may be
+    /// [accepted](Self::accept) and [processed](Self::process).
     ///
     /// # Errors
     /// When the thread can't go on.
@@ -509,7 +530,9 @@ impl StreamThreadCore {
     /// When something is due next without new records: a commit or a punctuation (ms since the Unix epoch).
     #[must_use]
     pub fn next_deadline_ms(&self, now_ms: i64) -> Option<i64> {
-        let commit_ms = self.has_uncommitted().then(|| self.next_commit_ms(now_ms));
+        // While a commit is on its way the next one is not due; its end wakes the thread.
+        let due = self.has_uncommitted() && !self.is_committing();
+        let commit_ms = due.then(|| self.next_commit_ms(now_ms));
         [commit_ms, self.next_wall_clock_ms()].into_iter().flatten().min()
     }
 

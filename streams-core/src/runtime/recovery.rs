@@ -92,6 +92,9 @@ impl StreamThreadCore {
         if step.is_start_up() {
             return self.start_up_failed(failure, now_ms);
         }
+        if step.is_in_background() && self.closed.is_none() {
+            return self.orphan_failed(&step, failure, now_ms);
+        }
         if matches!(
             step,
             Step::Purge | Step::HeartbeatNow | Step::Pause(_) | Step::Resume(_) | Step::ListEnds
@@ -172,6 +175,28 @@ impl StreamThreadCore {
         );
     }
 
+    /// A call of a commit whose epoch was dropped while it was on its way (the tasks were lost, or have to be made anew):
+    /// nobody waits for it. An abort is planned already; where that can't settle the transaction, a new producer does.
+    fn orphan_failed(&mut self, step: &Step, failure: CallFailure, now_ms: i64) -> ProcessResult {
+        let abort_settles = match failure.class {
+            FailureClass::Stop => return Err(stop(step, failure)),
+            FailureClass::Abortable | FailureClass::StaleMember => true,
+            // Only the commit itself may be called again, and its outcome is unknown.
+            FailureClass::Retriable => *step != Step::Commit,
+            FailureClass::Fenced => {
+                self.look_for_a_duel(&failure, now_ms)?;
+                false
+            }
+            FailureClass::Fatal => false,
+        };
+        if !abort_settles {
+            self.steps.retain(|step| *step != Step::Abort);
+            self.steps.push_front(Step::RecreateProducer);
+            self.producer_ready = false;
+        }
+        Ok(())
+    }
+
     /// Whether the same call may be made again: while the broker's transaction timer can't have run out.
     fn may_retry(&self, step: &Step, now_ms: i64) -> bool {
         const MOST_RETRIES: u32 = 10_000;
@@ -192,6 +217,19 @@ impl StreamThreadCore {
     /// within our own clock's timeout it must be another process, and two of them would fence each other for ever
     /// (design rule 1.13).
     fn fenced(&mut self, failure: CallFailure, now_ms: i64) -> ProcessResult {
+        let in_time = self.look_for_a_duel(&failure, now_ms)?;
+        tracing::warn!(
+            code = failure.code,
+            message = failure.message,
+            in_time,
+            "the producer was fenced and is made anew; what it had not committed is processed again"
+        );
+        self.recreate_and_rebuild();
+        Ok(())
+    }
+
+    /// Answers whether the fence came within our own clock's timeout.
+    fn look_for_a_duel(&mut self, failure: &CallFailure, now_ms: i64) -> ProcessResult<bool> {
         /// Fenced twice within this time, whatever was committed in between, means two processes of one identity.
         const DUEL_MS: i64 = 300_000;
         let in_time = self
@@ -208,14 +246,7 @@ impl StreamThreadCore {
         if in_time {
             self.fenced_at_ms = Some(now_ms);
         }
-        tracing::warn!(
-            code = failure.code,
-            message = failure.message,
-            in_time,
-            "the producer was fenced and is made anew; what it had not committed is processed again"
-        );
-        self.recreate_and_rebuild();
-        Ok(())
+        Ok(in_time)
     }
 
     /// A record could not be delivered: the production handler decides.
@@ -231,6 +262,9 @@ impl StreamThreadCore {
         retriable: bool,
     ) -> ProcessResult {
         self.in_flight = None;
+        if self.closed.is_none() {
+            return Ok(()); // of an epoch that was dropped meanwhile; its abort is planned
+        }
         let decision = self
             .handlers
             .production

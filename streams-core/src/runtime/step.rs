@@ -36,4 +36,9 @@ impl Step {
     pub(super) fn is_start_up(&self) -> bool {
         matches!(self, Step::FetchCommitted | Step::ResolveReset | Step::ListChangelogs)
     }
+
+    /// Whether the step may be on its way while the next epoch is processed.
+    pub(super) fn is_in_background(&self) -> bool {
+        matches!(self, Step::Flush | Step::SendOffsets | Step::Commit)
+    }
 }

@@ -61,6 +61,9 @@ impl Task {
                 offsets.push(offset);
             }
         }
+        // What is processed from now on belongs to the next epoch, also while this one is being committed.
+        self.touched = false;
+        self.cx.commit_requested = false;
         Ok(TaskEpoch {
             offsets,
             operator_times,
@@ -131,8 +134,6 @@ impl Task {
             }
         }
         self.committed_schedules.clone_from(&epoch.schedules);
-        self.touched = false;
-        self.cx.commit_requested = false;
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 
 use super::clock::Watch;
 use super::cluster::{Cluster, failure_of};
+use super::committer::{CALL_BOUND_MS, CommitCall, Committer, Finished, SLICE_MS};
 use super::hooks;
 use super::restorer::Restorer;
 use crate::TopicPartition;
@@ -14,8 +15,6 @@ use crate::kafka::producer::{GroupIdentity, OffsetCommit, TransactionalProducer}
 use crate::membership::MembershipCommand;
 use crate::runtime::{CallFailure, CommittedOffset, Effect, FailureClass, Outcome, Reports, ResetTo, StreamThreadCore};
 
-/// One slice of a call that may be made again, milliseconds.
-const SLICE_MS: u64 = 2_000;
 /// `init_transactions` waits for the coordinator, which may have to abort a transaction first.
 const INIT_MS: u64 = 30_000;
 /// Committed offsets wait for pending transactions; between slices commits of other tasks go on.
@@ -30,7 +29,11 @@ const TOO_LARGE: [&str; 2] = ["MSG_SIZE_TOO_LARGE", "RECORD_LIST_TOO_LARGE"];
 pub(super) struct Clients {
     pub(super) group_id: String,
     pub(super) consumer: BatchConsumer,
+    /// Away while the committer makes a call with it.
     pub(super) producer: Option<TransactionalProducer>,
+    pub(super) committer: Committer,
+    /// `commit.pipelined`: whether the stream thread goes on while the committer works.
+    pub(super) pipelined: bool,
     pub(super) producer_config: Vec<(String, String)>,
     pub(super) cluster: Cluster,
     pub(super) restorer: Restorer,
@@ -54,13 +57,16 @@ impl Clients {
         if let Some((effect, watch)) = traced {
             tracing::trace!(effect, took_us = watch.elapsed_us(), "carried out");
         }
-        match outcome {
-            Some(outcome) => core.on_outcome(outcome, now_ms),
-            None => Ok(()),
+        if let Some(outcome) = outcome {
+            return core.on_outcome(outcome, now_ms);
         }
+        if !self.pipelined && self.committer.is_busy() {
+            self.look_at_commit(core, CALL_BOUND_MS, || now_ms)?;
+        }
+        Ok(())
     }
 
-    /// `None`: the core was told already.
+    /// `None`: the core was told already, or will be when the committer is done.
     fn outcome_of(
         &mut self,
         effect: Effect,
@@ -113,7 +119,7 @@ impl Clients {
                 Err(error) => refused(&error),
             },
             Effect::Send { .. } => return self.send(core),
-            Effect::Flush { .. } => return self.flush(core),
+            Effect::Flush { .. } => return self.hand_over(CommitCall::Flush),
             Effect::SendOffsets { offsets, group, .. } => {
                 let identity = GroupIdentity {
                     group_id: self.group_id.clone(),
@@ -122,13 +128,9 @@ impl Clients {
                     instance_id: None,
                 };
                 let offsets: Vec<OffsetCommit> = offsets.into_iter().map(commit_of).collect();
-                let sent = self.producer()?.send_offsets(&offsets, &identity, SLICE_MS);
-                hooked("after-offsets-sent-before-commit", ended(sent))
+                return self.hand_over(CommitCall::SendOffsets(offsets, identity));
             }
-            Effect::CommitTransaction { .. } => {
-                let committed = self.producer()?.commit(SLICE_MS);
-                hooked("after-commit-before-apply", ended(committed))
-            }
+            Effect::CommitTransaction { .. } => return self.hand_over(CommitCall::Commit),
             Effect::AbortTransaction => ended(self.producer()?.abort(SLICE_MS)),
             Effect::Apply { .. } => {
                 core.apply(now_ms)?;
@@ -147,6 +149,40 @@ impl Clients {
             Effect::Restore(_) => return Err(Error::bug("a restore is no effect with an outcome")),
         };
         Ok(Some(outcome))
+    }
+
+    /// Lets the committer make a call; its end comes by [`look_at_commit`](Self::look_at_commit).
+    fn hand_over(&mut self, call: CommitCall) -> ProcessResult<Option<Outcome>> {
+        let producer = self.producer.take();
+        let producer = producer.ok_or_else(|| Error::bug("there is no producer"))?;
+        self.committer.submit(producer, call).map(|()| None)
+    }
+
+    /// Tells the core how a call of a commit ended, if one has; answers whether one has. Waits up to `timeout_ms` for it.
+    pub(super) fn look_at_commit(
+        &mut self,
+        core: &mut StreamThreadCore,
+        timeout_ms: u64,
+        now_ms: impl Fn() -> i64,
+    ) -> ProcessResult<bool> {
+        let finished = match timeout_ms {
+            0 => self.committer.try_finished()?,
+            _ => self.committer.wait_finished(timeout_ms)?,
+        };
+        let Some(Finished { producer, call, result }) = finished else {
+            return Ok(false);
+        };
+        self.producer = Some(producer);
+        let outcome = match (call, result) {
+            (CommitCall::Flush, Ok(())) => self.flushed(core)?,
+            (CommitCall::SendOffsets(..), result) => Some(hooked("after-offsets-sent-before-commit", ended(result))),
+            (CommitCall::Commit, result) => Some(hooked("after-commit-before-apply", ended(result))),
+            (CommitCall::Flush, Err(error)) => Some(refused(&error)),
+        };
+        if let Some(outcome) = outcome {
+            core.on_outcome(outcome, now_ms())?;
+        }
+        Ok(true)
     }
 
     fn producer(&self) -> ProcessResult<&TransactionalProducer> {
@@ -246,13 +282,9 @@ impl Clients {
         Ok(Some(hooked("after-send", Outcome::Done)))
     }
 
-    /// Waits for all delivery reports of the epoch, then looks at them.
-    fn flush(&mut self, core: &mut StreamThreadCore) -> ProcessResult<Option<Outcome>> {
-        let producer = self.producer()?;
-        if let Err(error) = producer.flush(SLICE_MS) {
-            return Ok(Some(refused(&error)));
-        }
-        let reports = producer.reports(self.producer_epoch);
+    /// Looks at the delivery reports of the epoch, which are all in. `None`: the core was told.
+    fn flushed(&mut self, core: &mut StreamThreadCore) -> ProcessResult<Option<Outcome>> {
+        let reports = self.producer()?.reports(self.producer_epoch);
         if let Some(failure) = reports.failed.first() {
             let topic_partition = TopicPartition::new(failure.topic.clone(), failure.partition);
             return match failure.reaction() {

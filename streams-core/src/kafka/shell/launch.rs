@@ -7,6 +7,7 @@ use streams_state::StateDirectory;
 
 use super::clock::Clock;
 use super::cluster::Cluster;
+use super::committer::Committer;
 use super::effects::Clients;
 use super::instance::{Inner, ThreadHandle};
 use super::restorer::Restorer;
@@ -71,10 +72,13 @@ impl Launcher {
         let (events, commands) = StreamsMembership::start(membership).map_err(|error| Error::Membership {
             message: error.to_string(),
         })?;
+        let committer = Committer::start(&ids.stream_thread(number), consumer.wake_handle())?;
         let clients = Clients {
             group_id: config.application_id.clone(),
             consumer,
             producer: None,
+            committer,
+            pipelined: config.commit_pipelined,
             producer_config: config.producer_properties(ids, number),
             cluster: Cluster::new(admin(&config.admin_properties(ids))?),
             restorer: Restorer::new(

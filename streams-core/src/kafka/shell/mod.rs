@@ -4,6 +4,7 @@
 mod cleaner;
 mod clock;
 mod cluster;
+mod committer;
 mod effects;
 mod global;
 mod hooks;

@@ -27,6 +27,8 @@ const ROUND_MS: i64 = 50;
 const FAST_MS: i64 = 5;
 /// A chunk that took longer than this shrinks.
 const SLOW_MS: i64 = 20;
+/// How long a thread that can only wait for its commit does so before it looks at the group again, milliseconds.
+const COMMIT_WAIT_MS: u64 = 20;
 /// How long an event waits for an answer of the cluster before it is tried again, milliseconds.
 const RETRY_MS: i64 = 200;
 /// How often the group is told that this thread is alive, milliseconds.
@@ -152,6 +154,10 @@ impl StreamThread {
             self.core.on_restored(restored, now_ms)?;
         }
         self.effects()?;
+        if self.core.waits_for_commit() {
+            self.look_at_commit(COMMIT_WAIT_MS)?;
+            return Ok(());
+        }
         let wait_ms = self.wait_ms();
         let polling_ms = self.clock.now_ms();
         let mut fetched = std::mem::take(&mut self.fetched);
@@ -187,7 +193,8 @@ impl StreamThread {
                 took_ms if took_ms > SLOW_MS => self.chunk = (self.chunk / 2).max(1),
                 _ => {}
             }
-            if drained || after_ms - started_ms >= ROUND_MS {
+            // A commit whose next call is due must not wait for the rest of the round.
+            if drained || after_ms - started_ms >= ROUND_MS || self.look_at_commit(0)? {
                 return Ok(records);
             }
         }
@@ -208,6 +215,7 @@ impl StreamThread {
             // What the group says comes first: a thread that was stopped for long must hear that it lost its tasks
             // before it sends anything of them (design rules 1.1 and 6.3).
             self.membership()?;
+            self.look_at_commit(0)?;
             let now_ms = self.clock.now_ms();
             let Some(effect) = self.core.next_effect(now_ms)? else {
                 self.metrics.effects(now_ms - started_ms);
@@ -216,6 +224,12 @@ impl StreamThread {
             self.clients.perform(effect, &mut self.core, self.clock.now_ms())?;
             self.now_and_alive();
         }
+    }
+
+    fn look_at_commit(&mut self, timeout_ms: u64) -> ProcessResult<bool> {
+        let clock = self.clock;
+        self.clients
+            .look_at_commit(&mut self.core, timeout_ms, || clock.now_ms())
     }
 
     /// How long to wait for records: not at all while there is work, never past the next commit or punctuation.
@@ -428,7 +442,9 @@ impl StreamThread {
         self.core.on_assigned(group, []);
         while self.core.has_uncommitted() || !self.core.status_settled() || !self.core.is_idle() {
             self.effects()?;
-            std::thread::park_timeout(Duration::from_millis(1));
+            if !self.look_at_commit(1)? {
+                std::thread::park_timeout(Duration::from_millis(1));
+            }
             if self.clock.now_ms() > deadline_ms {
                 return Err(Box::new(Error::Timeout {
                     what: "the last commit".to_owned(),
@@ -444,6 +460,9 @@ impl StreamThread {
     /// Ends an open transaction so that nobody has to wait for its timeout; best effort and bounded.
     fn abort(&mut self) {
         const ABORT_MS: u64 = 5_000;
+        if self.clients.committer.is_busy() {
+            self.clients.producer = self.clients.committer.take_back();
+        }
         if let Some(producer) = &self.clients.producer {
             if let Err(error) = producer.abort(ABORT_MS) {
                 tracing::debug!(%error, "the last abort failed; the broker ends the transaction at its timeout");

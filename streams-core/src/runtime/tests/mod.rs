@@ -4,6 +4,7 @@
 mod crash;
 mod faults;
 mod nodes;
+mod pipeline;
 mod tables;
 mod timeouts;
 
