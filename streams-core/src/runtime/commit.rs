@@ -75,6 +75,7 @@ impl StreamThreadCore {
             return Ok(());
         }
         self.closed = Some(closed);
+        self.epoch_size.closed();
         self.plan_send();
         if self.transaction_began_ms.is_none() && self.steps.is_empty() {
             self.steps.push_back(Step::Begin);

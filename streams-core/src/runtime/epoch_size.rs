@@ -10,7 +10,10 @@ pub(super) struct EpochSize {
     limit: Option<usize>,
     /// Where the bound goes away: as many records as an epoch had that ran out of its time.
     enough: usize,
+    /// Records of the open epoch.
     records: usize,
+    /// Records of the epoch that is being committed, if one is.
+    closed: Option<usize>,
 }
 
 impl EpochSize {
@@ -31,9 +34,16 @@ impl EpochSize {
         records > 0 && self.room() == 0
     }
 
-    /// The epoch's transaction ran out of its time. Answers the records that it had and that the next may have.
+    /// The epoch is closed, and what is processed from now on belongs to the next.
+    pub(super) fn closed(&mut self) {
+        self.closed = Some(std::mem::take(&mut self.records));
+    }
+
+    /// The transaction ran out of its time, and what is not committed is given up. Answers the records that it had and that
+    /// the next may have.
     pub(super) fn timed_out(&mut self) -> (usize, usize) {
-        let records = self.records.min(self.limit.unwrap_or(usize::MAX));
+        let records = self.closed.take().unwrap_or(self.records);
+        let records = records.min(self.limit.unwrap_or(usize::MAX));
         let limit = (records / 2).max(1);
         self.enough = self.enough.max(records);
         self.limit = Some(limit);
@@ -41,21 +51,22 @@ impl EpochSize {
         (records, limit)
     }
 
-    /// The epoch is committed: one that was full lets the next have a little more.
+    /// The closed epoch is committed: one that was full lets the next have a little more.
     pub(super) fn committed(&mut self) {
-        if let Some(limit) = self.limit.filter(|limit| self.records >= *limit) {
+        let records = self.closed.take().unwrap_or(0);
+        if let Some(limit) = self.limit.filter(|limit| records >= *limit) {
             let grown = limit + (limit / GROWTH).max(1);
             self.limit = (grown <= self.enough).then_some(grown);
             if self.limit.is_none() {
                 self.enough = 0;
             }
         }
-        self.records = 0;
     }
 
-    /// The epoch is given up for another reason.
+    /// What is not committed is given up for another reason.
     pub(super) fn dropped(&mut self) {
         self.records = 0;
+        self.closed = None;
     }
 }
 
@@ -88,6 +99,7 @@ mod tests {
         while let Some(limit) = size.limit() {
             limits.push(limit);
             assert!(size.processed(limit));
+            size.closed();
             size.committed();
         }
         assert_eq!(limits, [40, 45, 50, 56, 63, 70, 78]);
@@ -101,11 +113,29 @@ mod tests {
         size.timed_out();
         for _ in 0..100 {
             size.processed(10);
+            size.closed();
             size.committed();
         }
         assert_eq!(size.limit(), Some(40));
         size.processed(10);
         size.dropped();
         assert_eq!(size.room(), 40);
+    }
+
+    #[test]
+    fn rule_1_11_what_is_processed_while_a_commit_is_on_its_way_counts_for_the_next_epoch() {
+        let mut size = EpochSize::default();
+        size.processed(80);
+        size.timed_out();
+        size.processed(40);
+        size.closed();
+        assert_eq!(size.room(), 40);
+        size.processed(10);
+        size.committed();
+        assert_eq!((size.limit(), size.room()), (Some(45), 35));
+        size.closed();
+        size.processed(30);
+        assert_eq!(size.timed_out(), (10, 5));
+        assert_eq!(size.room(), 5);
     }
 }
