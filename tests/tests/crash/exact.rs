@@ -83,6 +83,18 @@ impl Transactions {
         ends.iter().filter_map(last).sum()
     }
 
+    /// The records that were committed between two ends of the log.
+    #[cfg(feature = "test-hooks")]
+    pub(crate) fn records_between(&self, began: &BTreeMap<i32, i64>, ends: &BTreeMap<i32, i64>) -> u64 {
+        let within = |(partition, end): (&i32, &i64)| {
+            let from = began.get(partition).copied().unwrap_or(0);
+            let runs = self.0.get(partition)?.iter();
+            let records: i64 = runs.map(|run| (run.1.min(*end) - run.0.max(from)).max(0)).sum();
+            u64::try_from(records).ok()
+        };
+        ends.iter().filter_map(within).sum()
+    }
+
     /// The largest transaction.
     pub(crate) fn largest(&self) -> i64 {
         self.0
