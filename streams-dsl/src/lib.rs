@@ -47,7 +47,7 @@ mod windows;
 
 pub use builder::{Optimization, StreamsBuilder, TopologyConfig};
 pub use config::{Connect, Consumed, Grouped, Joined, Materialized, Produced, Repartitioned};
-pub use grouped::{KGroupedStream, TimeWindowedKStream};
+pub use grouped::{KGroupedStream, KGroupedTable, TimeWindowedKStream};
 pub use kstream::{Branched, BranchedKStream, KStream};
 pub use ktable::{GlobalKTable, KTable};
 pub use step::Step;

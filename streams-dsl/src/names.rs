@@ -41,6 +41,15 @@ pub(crate) enum Step {
     TableFilter,
     TableMapValues,
     ToStream,
+    /// A table's `group_by`.
+    TableSelect,
+    /// `count` and `aggregate` of a grouped table; the prefix of the store of `reduce` too.
+    TableAggregate,
+    TableReduce,
+    /// Of two tables: the result, then the two sides.
+    TableMerge,
+    TableJoinThis,
+    TableJoinOther,
 }
 
 impl Step {
@@ -70,6 +79,12 @@ impl Step {
             Step::TableFilter => "KTABLE-FILTER-",
             Step::TableMapValues => "KTABLE-MAPVALUES-",
             Step::ToStream => "KTABLE-TOSTREAM-",
+            Step::TableSelect => "KTABLE-SELECT-",
+            Step::TableAggregate => "KTABLE-AGGREGATE-",
+            Step::TableReduce => "KTABLE-REDUCE-",
+            Step::TableMerge => "KTABLE-MERGE-",
+            Step::TableJoinThis => "KTABLE-JOINTHIS-",
+            Step::TableJoinOther => "KTABLE-JOINOTHER-",
         }
     }
 }

@@ -257,3 +257,16 @@ fn what_follows_through_a_repartition_topic_is_there_when_pipe_returns_also_with
         (Some(&b"v"[..]), Some(&3_i64.to_be_bytes()[..]))
     );
 }
+
+#[test]
+fn a_late_record_that_deletes_an_aggregate_does_not_take_its_time_back() {
+    let builder = StreamsBuilder::new();
+    let open = builder.stream::<String, i64>("in").group_by_key();
+    let row =
+        |_: &String, delta: &i64, count: Option<i64>| Some(count.unwrap_or(0) + delta).filter(|count| *count != 0);
+    open.aggregate_opt(row, "open").to_stream().to("out");
+    let mut driver = driver(&builder, DriverOptions::default());
+    pipe(&mut driver, "in", "a", 1, 5);
+    pipe(&mut driver, "in", "a", -1, 2);
+    assert_eq!(longs(&driver, "out").last(), Some(&("a".to_owned(), None, 5)));
+}

@@ -12,7 +12,8 @@ use streams_core::topology::{StoreDefinition, TopologyError};
 use crate::names::Names;
 
 pub(crate) use node::{
-    FilterFactory, GlobalTable, GraphNode, Kind, NodeFlags, NodeId, Processor, Repartition, Source, TableSource,
+    Companion, FilterFactory, GlobalTable, GraphNode, Kind, NodeFlags, NodeId, Processor, Repartition, Source,
+    TableSource,
 };
 
 /// The recorded graph, shared by the builder and all handles.
@@ -56,6 +57,7 @@ impl Graph {
             kind,
             flags: NodeFlags::default(),
             priority: id.0,
+            companions: Vec::new(),
         });
         id
     }
@@ -89,6 +91,19 @@ impl Graph {
         }
         if let Some(node) = self.node_mut(id) {
             node.name = name.into();
+            let companions = node.companions.clone();
+            for (companion, suffix) in companions {
+                self.rename_companion(companion, format!("{name}{suffix}").into());
+            }
+        }
+    }
+
+    fn rename_companion(&mut self, companion: Companion, name: Arc<str>) {
+        let (Companion::Node(id) | Companion::Sink(id)) = companion;
+        let Some(node) = self.node_mut(id) else { return };
+        match (companion, &mut node.kind) {
+            (Companion::Sink(_), Kind::Repartition(repartition)) => repartition.sink_name = name,
+            _ => node.name = name,
         }
     }
 

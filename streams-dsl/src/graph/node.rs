@@ -19,6 +19,17 @@ pub(crate) struct GraphNode {
     pub(crate) flags: NodeFlags,
     /// Nodes are written in this order, parents first (Java: `buildPriority`).
     pub(crate) priority: usize,
+    /// What is named after this node when it is given a name, each with its suffix.
+    pub(crate) companions: Vec<(Companion, &'static str)>,
+}
+
+/// A part of a step that takes its name from another node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Companion {
+    /// A node.
+    Node(NodeId),
+    /// The sink of a repartition.
+    Sink(NodeId),
 }
 
 /// What the optimizer has to know of a node.
@@ -112,12 +123,12 @@ pub(crate) type FilterFactory = Arc<dyn Fn(bool) -> Arc<dyn NodeFactory> + Send 
 pub(crate) struct Repartition {
     pub(crate) topic: Arc<str>,
     pub(crate) sink_name: Arc<str>,
-    pub(crate) filter_name: Arc<str>,
+    /// The filter of null keys; without one what comes has none.
+    pub(crate) filter: Option<(Arc<str>, FilterFactory)>,
     /// The partition count that was asked for.
     pub(crate) partitions: Option<i32>,
     /// Whether it may be made one with others (not `repartition()` itself).
     pub(crate) optimizable: bool,
-    pub(crate) filter: FilterFactory,
     /// Makes the sink and the source for a topic.
     pub(crate) sink: Arc<dyn NodeFactory>,
     pub(crate) source: Arc<dyn SourceFactory>,

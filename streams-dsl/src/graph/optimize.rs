@@ -102,7 +102,7 @@ impl Optimizer {
         let single = Repartition {
             topic: names.topic.into(),
             sink_name: names.sink.into(),
-            filter_name: names.filter.into(),
+            filter: first.filter.map(|(_, make)| (names.filter.into(), make)),
             ..first
         };
         let below: Vec<NodeId> = repartitions

@@ -105,17 +105,18 @@ impl Graph {
         repartition: &Repartition,
         parents: &[&str],
     ) {
-        let filter = (repartition.filter)(self.takes_null_keys_below(id));
         let topic = SourceTopic::internal(&repartition.topic);
         topology.repartition_topic(&repartition.topic, repartition.partitions);
-        topology.add_processor(&repartition.filter_name, parents, filter);
-        let sink = Arc::clone(&repartition.sink);
-        topology.add_sink(
-            &repartition.sink_name,
-            &[&repartition.filter_name],
-            SinkTopic::Static(topic.clone()),
-            sink,
-        );
+        let (sink, to) = (Arc::clone(&repartition.sink), SinkTopic::Static(topic.clone()));
+        match &repartition.filter {
+            Some((name, make)) => {
+                topology.add_processor(name, parents, make(self.takes_null_keys_below(id)));
+                topology.add_sink(&repartition.sink_name, &[name], to, sink);
+            }
+            None => {
+                topology.add_sink(&repartition.sink_name, parents, to, sink);
+            }
+        }
         let reset = streams_core::topology::AutoOffsetReset::Earliest;
         topology.add_source(&node.name, vec![topic], reset, Arc::clone(&repartition.source));
     }

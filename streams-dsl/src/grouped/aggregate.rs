@@ -122,8 +122,11 @@ where
             cx.counters.dropped_records += 1;
             return Ok(());
         }
+        // Of a deleted row too, of which the store keeps no time.
+        let mut time = record.timestamp_ms;
         let update = self.store.update(cx, record.key, record, |cx, before| {
             let (before, timestamp_ms) = before_and_time(before, record.timestamp_ms);
+            time = timestamp_ms;
             let row = cx.call_user(&self.name, || (self.row)(record.key, record.value, before))?;
             Ok(row.map(|row| row.map(|value| ValueAndTimestamp { value, timestamp_ms })))
         })?;
@@ -133,7 +136,7 @@ where
                 Ok(())
             }
             Update::Skipped | Update::Deferred => Ok(()),
-            Update::Changed(change, time) => self
+            Update::Changed(change, _) => self
                 .children
                 .forward(cx, record.with_value(&change).with_timestamp(time)),
         }

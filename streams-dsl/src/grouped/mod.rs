@@ -4,6 +4,7 @@ mod aggregate;
 mod count;
 mod reduce;
 mod store;
+mod table;
 mod windowed;
 mod windowed_aggregate;
 
@@ -14,6 +15,7 @@ use streams_core::serde::SharedSerde;
 use crate::graph::{Graph, NodeId};
 use crate::kstream::{KStream, RepartitionParts};
 
+pub use table::KGroupedTable;
 pub use windowed::TimeWindowedKStream;
 
 /// A stream grouped by its keys, to be counted, reduced or aggregated. Java counterpart: `KGroupedStream`.

@@ -107,7 +107,7 @@ impl<K: 'static, V: 'static> KGroupedStream<K, V> {
             Ok(view)
         };
         let view = View {
-            stored_by: added.node,
+            stored_by: vec![added.node],
             stores: vec![store],
             open: Arc::new(open),
         };

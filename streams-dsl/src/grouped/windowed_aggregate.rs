@@ -157,14 +157,17 @@ impl<K: Clone + 'static, A: 'static, F> WindowedAggregate<K, A, F> {
     where
         F: Fn(&K, &V, Option<A>) -> Option<A>,
     {
+        // Of a deleted row too, of which the store keeps no time.
+        let mut time = record.timestamp_ms;
         let update = self.store.update_window(cx, record.key, window, record, |cx, before| {
             let (before, timestamp_ms) = before_and_time(before, record.timestamp_ms);
+            time = timestamp_ms;
             let row = cx.call_user(&self.name, || (self.row)(record.key, record.value, before))?;
             Ok(row.map(|row| row.map(|value| ValueAndTimestamp { value, timestamp_ms })))
         })?;
         match update {
             Update::NullKey | Update::Skipped | Update::Deferred => Ok(()),
-            Update::Changed(change, time) => {
+            Update::Changed(change, _) => {
                 let key = Windowed::new(record.key.clone(), window);
                 self.children
                     .forward(cx, record.with_key(&key).with_value(&change).with_timestamp(time))

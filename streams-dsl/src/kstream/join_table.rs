@@ -110,7 +110,7 @@ impl<K: 'static, V: 'static> KStream<K, V> {
         let value = joined.value.resolve(self.value.as_ref());
         let stream = self.for_join(joined.name.as_deref(), Arc::clone(&key), Arc::clone(&value));
         let (view, is_left) = (table.view.clone(), step == Step::LeftJoin);
-        let (stores, stored_by) = (view.stores.clone(), view.stored_by);
+        let (stores, stored_by) = (view.stores.clone(), view.stored_by.clone());
         let (key_serde, same_builder) = (Arc::clone(&key), self.builder.same_as(&table.builder));
         let factory = Arc::new(move |builder: &mut NodeBuilder<'_>| {
             let join = TableJoin {
@@ -131,7 +131,9 @@ impl<K: 'static, V: 'static> KStream<K, V> {
                 graph.found("a stream can't be joined with a table of another builder");
             }
             let name = graph.names.node(step, joined.name.as_deref());
-            graph.materialize(stored_by);
+            for node in stored_by {
+                graph.materialize(node);
+            }
             graph.copartitions.push(sources.clone());
             let node = graph.add(name, &[stream.node], Processor::using(factory, stores));
             if let Some(added) = graph.node_mut(node) {

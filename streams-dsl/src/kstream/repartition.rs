@@ -134,10 +134,9 @@ impl<K: 'static, V: 'static> RepartitionParts<K, V> {
         let repartition = Repartition {
             topic,
             sink_name: names.sink.into(),
-            filter_name: names.filter.into(),
             partitions: self.partitions,
             optimizable: self.optimizable,
-            filter: filter::<K, V>(self.key),
+            filter: Some((names.filter.into(), filter::<K, V>(self.key))),
             sink: Arc::new(sink),
             source: Arc::new(source),
         };

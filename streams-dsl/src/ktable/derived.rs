@@ -96,7 +96,7 @@ impl<K: 'static, V: 'static> KTable<K, V> {
         F: Fn(&K, &V) -> Option<V2> + Send + Sync + 'static,
     {
         let parent = self.view.clone();
-        let (stored_by, stores) = (parent.stored_by, parent.stores.clone());
+        let (stored_by, stores) = (parent.stored_by.clone(), parent.stores.clone());
         let open = move |builder: &mut NodeBuilder<'_>| {
             let view: Rc<dyn TableView<K, V2>> = Rc::new(DerivedView {
                 name: builder.name(),

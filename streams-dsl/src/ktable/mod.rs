@@ -3,7 +3,11 @@
 mod derived;
 mod filter;
 mod global;
+mod group_by;
+mod join;
+mod join_node;
 mod map_values;
+mod merge;
 mod source;
 mod to_stream;
 mod view;

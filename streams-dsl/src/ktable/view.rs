@@ -29,8 +29,8 @@ type Open<K, V> = dyn Fn(&mut NodeBuilder<'_>) -> Result<Rc<dyn TableView<K, V>>
 
 /// Opens a table's rows for a node that is connected to `stores`.
 pub(crate) struct View<K, V> {
-    /// The node that has to store its rows for this.
-    pub(crate) stored_by: NodeId,
+    /// The nodes that have to store their rows for this.
+    pub(crate) stored_by: Vec<NodeId>,
     pub(crate) stores: Vec<Arc<str>>,
     pub(crate) open: Arc<Open<K, V>>,
 }
@@ -38,7 +38,7 @@ pub(crate) struct View<K, V> {
 impl<K, V> Clone for View<K, V> {
     fn clone(&self) -> Self {
         View {
-            stored_by: self.stored_by,
+            stored_by: self.stored_by.clone(),
             stores: self.stores.clone(),
             open: Arc::clone(&self.open),
         }
@@ -55,7 +55,7 @@ impl<K: 'static, V: 'static> View<K, V> {
             Ok(view)
         };
         View {
-            stored_by,
+            stored_by: vec![stored_by],
             stores: vec![store],
             open: Arc::new(open),
         }

@@ -5,6 +5,7 @@ mod functions;
 mod process;
 mod program;
 mod run;
+mod tables;
 
 use std::fmt;
 

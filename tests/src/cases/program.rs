@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use serde_json::Value;
 use streams_dsl::{
-    Consumed, DefaultSerde, GlobalKTable, KGroupedStream, KStream, KTable, Materialized, StreamsBuilder,
+    Consumed, DefaultSerde, GlobalKTable, KGroupedStream, KGroupedTable, KStream, KTable, Materialized, StreamsBuilder,
     TimeWindowedKStream, TimeWindows, Timestamps, Windowed,
 };
 
 use super::functions::{Text, aggregator, eval, joiner, reducer, test};
 use super::process::CaseProcessor;
-use super::{Step, broken, missing};
+use super::{Step, broken, missing, tables};
 
 /// What a call gives.
 #[derive(Clone)]
-enum Handle {
+pub(super) enum Handle {
     Stream(KStream<Text, Text>),
     WindowedStream(KStream<Windowed<Text>, Text>),
     Table(KTable<Text, String>),
@@ -24,6 +24,7 @@ enum Handle {
     WindowedTable(KTable<Windowed<Text>, Text>),
     Global(GlobalKTable<Text, String>),
     Grouped(KGroupedStream<Text, Text>),
+    GroupedTable(std::rc::Rc<KGroupedTable<Text, Text>>),
     Windowed(std::rc::Rc<TimeWindowedKStream<Text, Text>>),
     Nothing,
 }
@@ -85,7 +86,8 @@ fn one_call(call: &Value, builder: &StreamsBuilder, of: Handle, with: Handle) ->
                 value.clone(),
             )
         }))),
-        (_, Handle::Table(table)) => table_call(operation, call, &table),
+        (_, Handle::Table(table)) => tables::table_call(operation, call, &table, with),
+        (_, Handle::GroupedTable(grouped)) => tables::grouped_table_call(operation, call, &grouped),
         ("toStream", Handle::Counts(table)) => {
             Ok(Handle::Stream(table.to_stream().map_values(|_, count| text_of(count))))
         }
@@ -123,7 +125,7 @@ fn stream(call: &Value, builder: &StreamsBuilder) -> Step<Handle> {
     Ok(Handle::Stream(builder.stream_of(topics, consumed)))
 }
 
-fn materialized<V: DefaultSerde>(call: &Value) -> Step<Materialized<Text, V>> {
+pub(super) fn materialized<V: DefaultSerde>(call: &Value) -> Step<Materialized<Text, V>> {
     let mut materialized = field(call, "store").map_or_else(Materialized::unnamed, Materialized::named);
     materialized = match field(call, "type").unwrap_or("rocks") {
         "rocks" => materialized,
@@ -207,37 +209,6 @@ fn join(operation: &str, call: &Value, stream: &KStream<Text, Text>, with: Handl
         (_, Handle::Stream(_)) => return missing(format!("stream-stream {operation}")),
         _ => return missing(operation),
     }))
-}
-
-fn table_call(operation: &str, call: &Value, table: &KTable<Text, String>) -> Step<Handle> {
-    Ok(match operation {
-        "toStream" => Handle::Stream(table.to_stream()),
-        "filter" => {
-            let keep = test(required(call, "fn")?)?;
-            let keep = move |key: &Text, value: &String| keep(key.as_deref(), Some(value));
-            Handle::Table(match field(call, "store") {
-                Some(_) => table.filter_with(keep, materialized::<String>(call)?),
-                None => table.filter(keep),
-            })
-        }
-        "mapValues" => {
-            let map = eval(required(call, "fn")?)?;
-            let map = move |key: &Text, value: &String| map(key.as_deref(), Some(value));
-            match field(call, "store") {
-                Some(_) => {
-                    let mapped = table.map_values_with(map, materialized::<Text>(call)?);
-                    Handle::Table(mapped.filter_map_values(|_, value| value.clone()))
-                }
-                None => Handle::Table(table.filter_map_values(map)),
-            }
-        }
-        "join" | "leftJoin" | "outerJoin" if call.get("fk").is_some() => {
-            return missing(format!("foreign-key {operation}"));
-        }
-        "join" | "leftJoin" | "outerJoin" => return missing(format!("table-table {operation}")),
-        "groupBy" => return missing("groupBy of a table"),
-        other => return missing(other),
-    })
 }
 
 fn grouped_call(operation: &str, call: &Value, grouped: &KGroupedStream<Text, Text>) -> Step<Handle> {
