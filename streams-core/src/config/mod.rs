@@ -25,6 +25,7 @@ pub use parse::env_properties;
 pub use settings::{GroupProtocol, OffsetReset, OnError, ProcessingGuarantee};
 pub use validate::{ConfigError, ConfigProblem, ConfigWarning};
 
+use crate::metrics::RecordingLevel;
 use clients::Scope;
 use settings::Setting;
 
@@ -156,6 +157,9 @@ settings! {
     "processing.exception.handler" processing_exception_handler: OnError = OnError::Fail, (value: OnError) => value;
     /// What to do with a record that cannot be written. Default: fail.
     "production.exception.handler" production_exception_handler: OnError = OnError::Fail, (value: OnError) => value;
+    /// How much is measured. Default `INFO`: nothing that reads a clock for each record.
+    "metrics.recording.level" metrics_recording_level: RecordingLevel = RecordingLevel::Info,
+        (value: RecordingLevel) => value;
     /// Whether logs may show keys and values of failing records. Default false. Ours.
     "log.record.content" log_record_content: bool = false, (value: bool) => value;
 }

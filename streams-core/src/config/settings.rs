@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::metrics::RecordingLevel;
+
 /// What a crash may do to the outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum ProcessingGuarantee {
@@ -145,6 +147,11 @@ macro_rules! named {
 }
 
 named! {
+    RecordingLevel: [
+        ("INFO", RecordingLevel::Info),
+        ("DEBUG", RecordingLevel::Debug),
+        ("TRACE", RecordingLevel::Trace),
+    ];
     ProcessingGuarantee: [
         ("exactly_once_v2", ProcessingGuarantee::ExactlyOnceV2),
         ("at_least_once", ProcessingGuarantee::AtLeastOnce),

@@ -281,7 +281,8 @@ pub static TABLE: &[Key] = &[
     key("built.in.metrics.version", Text, "latest", BY_RECORDER),
     key("metric.reporters", List, "[org.apache.kafka.common.metrics.JmxReporter]", BY_RECORDER),
     key("metrics.num.samples", Int, "2", BY_RECORDER),
-    key("metrics.recording.level", Text, "INFO", BY_RECORDER),
+    key("metrics.recording.level", Text, "INFO", Honoured)
+        .note("`INFO`, `DEBUG` or `TRACE`; what each measures stands in `docs/metrics.md`."),
     key("metrics.sample.window.ms", Long, "30000", BY_RECORDER),
     key("log.summary.interval.ms", Long, "120000", NotApplicable("progress is told by metrics and spans")),
     key("allow.os.group.write.access", Boolean, "false", NotApplicable("the process's umask decides")),

@@ -6,7 +6,8 @@ use super::{Group, Kind, METRICS, Metric, Origin, Unit};
 
 const HEAD: &str = "# Metrics
 
-Written from the table in `streams-core/src/metrics/`; a test compares it with that.
+Written from the table in `streams-core/src/metrics/`; a test compares it with that, another the table with what a running
+application shows.
 
 The library publishes through the [`metrics`](https://docs.rs/metrics) facade and installs no recorder: the application
 chooses one, and installs it **before** `KafkaStreams::start`. Counts are handed over every 100 ms by the stream threads
@@ -14,6 +15,20 @@ chooses one, and installs it **before** `KafkaStreams::start`. Counts are handed
 
 A name is `kafka_streams_`, Java's group without `stream-` and `-metrics`, Java's name, with underscores. Counters end in
 `_total`. Java's pairs `x-avg`, `x-max` are one histogram `x`; `x-rate` is what a query makes of the counter `x_total`.
+Numbers that come with every record (end-to-end latency, and the times of level DEBUG) are sampled: of each 100 ms all up to
+64, then evenly spaced ones, the largest always among them.
+
+`metrics.recording.level` says how much is measured: `INFO` (the default) reads no clock for a record; `DEBUG` times every
+record and store access. The levels differ from Java's where a number costs nothing here.
+
+A task that was given away keeps its series in the recorder (the facade can't take one back), but they are told nothing any
+more; those of living tasks are told their value every 100 ms even if it did not change. So a recorder may drop what was not
+told anything for a while; set `metrics-exporter-prometheus` to do so for counters and gauges alone
+(`idle_timeout(MetricKindMask::COUNTER | MetricKindMask::GAUGE, …)`): a histogram of a living task may have no sample for
+long. A task that comes back goes on from its old counts.
+
+Not there yet: the statistics of RocksDB (`bytes-written-total`, `memtable-hit-ratio`, …; its properties are), what belongs to
+operators that do not exist yet (`suppression-…`, `window-aggregate-final-emit-…`), standby tasks.
 
 ";
 
@@ -26,7 +41,7 @@ pub fn render_documentation() -> String {
         // Writing to a string cannot fail.
         let _ = write!(
             page,
-            "## `{}`\n\nLabels: {}.\n\n| Name | Kind | Unit | In Java | |\n|---|---|---|---|---|\n",
+            "## `{}`\n\nLabels: {}.\n\n| Name | Kind | Unit | Level | In Java | |\n|---|---|---|---|---|---|\n",
             group.java(),
             labels.join(", ")
         );
@@ -66,8 +81,9 @@ fn row(metric: &Metric) -> String {
         format!(" Label `{}`.", metric.label)
     };
     format!(
-        "| `{}` | {kind} | {unit} | {java} | {}{label} |",
+        "| `{}` | {kind} | {unit} | {} | {java} | {}{label} |",
         metric.published_name(),
+        metric.level.name(),
         metric.help
     )
 }

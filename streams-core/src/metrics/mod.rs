@@ -9,12 +9,14 @@
 
 mod describe;
 mod docs;
+pub mod meters;
 #[cfg(any(feature = "kafka", test))]
 #[cfg_attr(
     not(feature = "kafka"),
     allow(dead_code, reason = "tests call a part of what the shell calls")
 )]
 pub(crate) mod publish;
+mod samples;
 mod table;
 
 #[cfg(test)]
@@ -22,7 +24,33 @@ mod tests;
 
 pub use describe::describe;
 pub use docs::render_documentation;
+pub use samples::Samples;
 pub use table::*;
+
+/// How much is measured (`metrics.recording.level`); each level has what is below it too. Java:
+/// `Sensor.RecordingLevel`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RecordingLevel {
+    /// What costs next to nothing.
+    #[default]
+    Info,
+    /// Also what reads a clock with every record and store access.
+    Debug,
+    /// As `Debug`: nothing here is measured at this level alone.
+    Trace,
+}
+
+impl RecordingLevel {
+    /// Java's name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            RecordingLevel::Info => "INFO",
+            RecordingLevel::Debug => "DEBUG",
+            RecordingLevel::Trace => "TRACE",
+        }
+    }
+}
 
 /// Java's group of a metric, which also decides its labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,17 +63,26 @@ pub enum Group {
     StateUpdater,
     /// `stream-task-metrics`.
     Task,
-    /// `stream-record-cache-metrics`, here one of a thread.
+    /// `stream-processor-node-metrics`.
+    Node,
+    /// `stream-topic-metrics`.
+    Topic,
+    /// `stream-state-metrics`: a store, RocksDB's own numbers among them.
+    State,
+    /// `stream-record-cache-metrics`: the cache of a store.
     RecordCache,
 }
 
 impl Group {
     /// All groups, in the order of the documentation.
-    pub const ALL: [Group; 5] = [
+    pub const ALL: [Group; 8] = [
         Group::Client,
         Group::Thread,
         Group::StateUpdater,
         Group::Task,
+        Group::Node,
+        Group::Topic,
+        Group::State,
         Group::RecordCache,
     ];
 
@@ -57,17 +94,25 @@ impl Group {
             Group::Thread => "stream-thread-metrics",
             Group::StateUpdater => "stream-state-updater-metrics",
             Group::Task => "stream-task-metrics",
+            Group::Node => "stream-processor-node-metrics",
+            Group::Topic => "stream-topic-metrics",
+            Group::State => "stream-state-metrics",
             Group::RecordCache => "stream-record-cache-metrics",
         }
     }
 
-    /// The labels that every metric of the group has.
+    /// The labels that every metric of the group has. The store's label of `State` is named after the kind of store, as in
+    /// Java: `rocksdb_state_id`, `rocksdb_window_state_id`, `in_memory_state_id`, `in_memory_window_state_id`.
     #[must_use]
     pub fn labels(self) -> &'static [&'static str] {
         match self {
             Group::Client => &["client_id", "application_id"],
-            Group::Thread | Group::StateUpdater | Group::RecordCache => &["thread_id"],
+            Group::Thread | Group::StateUpdater => &["thread_id"],
             Group::Task => &["thread_id", "task_id"],
+            Group::Node => &["thread_id", "task_id", "processor_node_id"],
+            Group::Topic => &["thread_id", "task_id", "processor_node_id", "topic"],
+            Group::State => &["thread_id", "task_id", "<scope>_state_id"],
+            Group::RecordCache => &["thread_id", "task_id", "record_cache_id"],
         }
     }
 }
@@ -124,6 +169,8 @@ pub struct Metric {
     pub unit: Unit,
     /// Whose it is.
     pub origin: Origin,
+    /// From which level on it is measured here.
+    pub level: RecordingLevel,
     /// A label beside those of the group; empty = none.
     pub label: &'static str,
     /// One sentence.

@@ -10,6 +10,7 @@ use super::punctuation::Callback;
 use super::{ErrorContext, ErrorHandlers, PunctuationQueue, PunctuationType, PunctuatorId, TaskCounters};
 use crate::error::{Error, FailurePlace, ProcessResult};
 use crate::fetch::PartitionBatch;
+use crate::metrics::meters::TaskMeters;
 use crate::murmur2::partition_for_key;
 use crate::outbox::{ANY_PARTITION, Outbox, OutboxMark};
 use crate::stores::GlobalStores;
@@ -125,6 +126,8 @@ pub struct TaskContext {
     pub(crate) commit_requested: bool,
     /// What the task counts.
     pub counters: TaskCounters,
+    /// What it measures, shared with its nodes and stores.
+    pub(crate) meters: Rc<TaskMeters>,
 }
 
 impl TaskContext {
@@ -151,6 +154,7 @@ impl TaskContext {
             punctuations: PunctuationQueue::default(),
             commit_requested: false,
             counters: TaskCounters::default(),
+            meters: Rc::default(),
         }
     }
 

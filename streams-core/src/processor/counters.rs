@@ -20,6 +20,8 @@ pub struct TaskCounters {
     pub changelog_records: u64,
     /// Dead letters written.
     pub dead_letters: u64,
+    /// Changelog records applied by restores that ended (`restore-total`).
+    pub restored_records: u64,
 }
 
 impl TaskCounters {
@@ -34,6 +36,7 @@ impl TaskCounters {
             produced_records,
             changelog_records,
             dead_letters,
+            restored_records,
         } = other;
         self.processed_records += processed_records;
         self.dropped_records += dropped_records;
@@ -43,5 +46,6 @@ impl TaskCounters {
         self.produced_records += produced_records;
         self.changelog_records += changelog_records;
         self.dead_letters += dead_letters;
+        self.restored_records += restored_records;
     }
 }

@@ -8,6 +8,7 @@ use super::node::{AnyNode, Downstream, NodeBuilder, NodeFactory};
 use super::{Decision, OutputTopic, RecordContext, TaskContext};
 use crate::Record;
 use crate::error::{Error, ProcessResult};
+use crate::metrics::meters::{Direction, NodeMeter, TopicMeter, header_bytes};
 use crate::murmur2::partition_for_key;
 use crate::outbox::ANY_PARTITION;
 use crate::serde::{SerdeError, SharedSerde};
@@ -75,6 +76,12 @@ impl<K: 'static, V: 'static> NodeFactory for TypedSink<K, V> {
                 Target::Fixed(full, output, partitions)
             }
         };
+        let meters = &builder.context().meters;
+        let meter = meters.node(&name);
+        let written = match &target {
+            Target::Fixed(topic, ..) => Some(meters.topic(&name, topic, Direction::Produced)),
+            Target::Chosen(_) => None,
+        };
         let (key, value) = (Arc::clone(&self.key), Arc::clone(&self.value));
         let partitioner = self.partitioner.clone();
         Ok(AnyNode::new(Rc::new(Sink {
@@ -84,6 +91,8 @@ impl<K: 'static, V: 'static> NodeFactory for TypedSink<K, V> {
             value,
             partitioner,
             buffers: RefCell::default(),
+            meter,
+            written,
         })))
     }
 }
@@ -107,6 +116,9 @@ struct Sink<K, V> {
     value: SharedSerde<V>,
     partitioner: Option<SinkPartitioner<K, V>>,
     buffers: RefCell<Buffers>,
+    meter: Rc<NodeMeter>,
+    /// What is written to the one topic; a chosen one is looked up.
+    written: Option<Rc<TopicMeter>>,
 }
 
 impl<K: 'static, V: 'static> Downstream<K, V> for Sink<K, V> {
@@ -178,6 +190,12 @@ impl<K: 'static, V: 'static> Sink<K, V> {
                 .iter()
                 .map(|header| (&*header.key, header.value.as_deref()))
         };
+        let payload = key.map_or(0, <[u8]>::len) + value.map_or(0, <[u8]>::len) + header_bytes(record.headers);
+        let copies = match &chosen {
+            Partitions::Default | Partitions::One(_) => 1,
+            Partitions::Each(partitions) => partitions.len() as u64,
+        };
+        self.count(cx, topic, copies, payload, record.timestamp_ms);
         match chosen {
             Partitions::Default => cx.emit_on(output, by_key, record.timestamp_ms, key, value, headers()),
             Partitions::One(partition) => cx.emit_on(output, partition, record.timestamp_ms, key, value, headers()),
@@ -189,6 +207,23 @@ impl<K: 'static, V: 'static> Sink<K, V> {
                 .into_iter()
                 .try_for_each(|partition| cx.emit_on(output, partition, record.timestamp_ms, key, value, headers())),
         }
+    }
+
+    fn count(&self, cx: &TaskContext, topic: &str, copies: u64, payload: usize, timestamp_ms: i64) {
+        if copies == 0 {
+            return;
+        }
+        match &self.written {
+            Some(meter) => meter.count(copies, payload),
+            None => cx
+                .meters
+                .topic(&self.name, topic, Direction::Produced)
+                .count(copies, payload),
+        }
+        // A record of the future has no latency.
+        self.meter
+            .e2e_ms
+            .note(u64::try_from(cx.now_ms - timestamp_ms).unwrap_or(0));
     }
 
     #[cold]

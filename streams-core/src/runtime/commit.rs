@@ -139,7 +139,10 @@ impl StreamThreadCore {
                 }
             }
             (Step::Commit, Outcome::Done) => {
-                self.transaction_began_ms = None;
+                let began_ms = self.transaction_began_ms.take();
+                if let (Some(closed), Some(began_ms)) = (&mut self.closed, began_ms) {
+                    closed.open_ms = now_ms - began_ms;
+                }
                 self.totals.commits += 1;
                 self.note_purgeable();
             }
@@ -155,6 +158,7 @@ impl StreamThreadCore {
                 let records = closed.reports.acknowledged;
                 self.commits.note(CommitSample {
                     took_ms: self.last_commit_took_ms,
+                    open_ms: closed.open_ms,
                     records,
                 });
                 tracing::debug!(

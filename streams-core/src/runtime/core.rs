@@ -9,11 +9,13 @@ use streams_state::TaskState;
 use super::effect::{Effect, GroupIdentity, Outcome};
 use super::epoch_size::EpochSize;
 use super::hanging::{HangingTransaction, HangingWatch};
+use super::meter::AbortReason;
 use super::settings::{CoreParts, RuntimeSettings, StateOpener};
 use super::step::Step;
 use super::uncaught::guarded;
 use crate::error::{Error, ProcessResult};
 use crate::fetch::{FetchErrorKind, Fetched, PartitionId};
+use crate::metrics::meters::TaskMeters;
 use crate::outbox::Outbox;
 use crate::processor::{ErrorHandlers, TaskCounters};
 use crate::stores::{CacheBudget, GlobalStores};
@@ -71,6 +73,8 @@ pub(super) struct ClosedEpoch {
     pub(super) tasks: Vec<(TaskId, TaskEpoch)>,
     pub(super) reports: super::Reports,
     pub(super) started_ms: i64,
+    /// How long its transaction was open, once it is committed.
+    pub(super) open_ms: i64,
 }
 
 /// The core of one stream thread.
@@ -120,6 +124,10 @@ pub struct StreamThreadCore {
     pub(super) hanging: HangingWatch,
     /// What tasks counted before they ended or were made anew; as many as tasks that were ever here.
     pub(super) retired: BTreeMap<TaskId, TaskCounters>,
+    /// What tasks measure; as many as tasks that were ever here.
+    pub(super) meters: BTreeMap<TaskId, Rc<TaskMeters>>,
+    /// Why the next abort is.
+    pub(super) abort_reason: AbortReason,
     /// Tasks about whose late stream time people were told.
     pub(super) lagging: BTreeSet<TaskId>,
 }
@@ -131,8 +139,12 @@ pub struct CoreTotals {
     pub commits: u64,
     /// Transactions aborted.
     pub aborts: u64,
+    /// The same by [`AbortReason`], see [`aborts_by`](Self::aborts_by).
+    pub(crate) aborts_by: [u64; AbortReason::ALL.len()],
     /// Producers made anew.
     pub producers: u64,
+    /// Those of them that were fenced.
+    pub producers_fenced: u64,
     /// Tasks made.
     pub tasks_created: u64,
     /// Tasks given away or closed.
@@ -188,6 +200,12 @@ pub struct CoreStatus {
     pub last_commit_took_ms: i64,
     /// Bytes charged for cached entries.
     pub cache_bytes: usize,
+    /// Bytes of rows that are not committed yet.
+    pub overlay_bytes: usize,
+    /// Bytes of records that wait to be sent.
+    pub outbox_bytes: usize,
+    /// Bytes of records that were fetched and are not processed yet.
+    pub queue_bytes: usize,
     /// Whether every wanted task runs.
     pub settled: bool,
     /// Inputs that stand still because of somebody's transaction that was never ended (design rule 5.2).
@@ -251,6 +269,8 @@ impl StreamThreadCore {
             epoch_size: EpochSize::default(),
             hanging: HangingWatch::default(),
             retired: BTreeMap::new(),
+            meters: BTreeMap::new(),
+            abort_reason: AbortReason::default(),
             lagging: BTreeSet::new(),
         }
     }
@@ -309,7 +329,7 @@ impl StreamThreadCore {
         match error.kind {
             FetchErrorKind::OutOfRange { .. } if self.settings.reset.is_some() => {
                 tracing::warn!(%topic_partition, "the position is outside the log: starting again by auto.offset.reset");
-                self.abort_and_rebuild();
+                self.abort_and_rebuild(AbortReason::OutOfRange);
                 self.reset_next.insert(topic_partition);
                 Ok(())
             }
@@ -343,11 +363,16 @@ impl StreamThreadCore {
         let mut done = 0;
         for slot in self.tasks.values_mut() {
             if let Slot::Running(task) = slot {
+                let started = self.settings.recording.now_ns();
                 done += guarded(task, |task| {
                     let done = task.process(now_ms, budget.saturating_sub(done))?;
                     task.punctuate_wall_clock(now_ms)?;
                     Ok(done)
                 })?;
+                if let Some(took_ns) = self.settings.recording.since_ns(started) {
+                    let busy_ns = &task.meters().busy_ns;
+                    busy_ns.set(busy_ns.get() + took_ns);
+                }
                 if task.commit_requested() {
                     self.commit_now = true;
                 }
@@ -570,6 +595,9 @@ impl StreamThreadCore {
             counters,
             last_commit_took_ms: self.last_commit_took_ms,
             cache_bytes: self.budget.used_bytes(),
+            overlay_bytes: self.running().map(Task::overlay_bytes).sum(),
+            outbox_bytes: self.outbox_bytes(),
+            queue_bytes: self.running().map(Task::queue_bytes).sum(),
             settled,
             hanging: self.hanging.found(),
             most_records: self.epoch_size.limit(),

@@ -125,6 +125,7 @@ impl GlobalCore {
             globals: Arc::default(),
             limits,
             now_ms,
+            meters: std::rc::Rc::default(),
             schedules: Vec::new(),
         })?;
         let ends = logs

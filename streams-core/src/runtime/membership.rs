@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use super::core::{Slot, StreamThreadCore};
 use super::effect::GroupIdentity;
+use super::meter::AbortReason;
 use super::step::Step;
 use crate::TaskId;
 use crate::error::ProcessResult;
@@ -47,6 +48,7 @@ impl StreamThreadCore {
         self.steps.push_back(Step::Unassign);
         // An effect in flight ends first; its outcome then meets an empty core.
         if self.transaction_began_ms.is_some() {
+            self.abort_reason = AbortReason::TasksLost;
             self.steps.push_back(Step::Abort);
         }
         self.steps.push_back(Step::Acknowledge);

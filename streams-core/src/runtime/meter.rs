@@ -2,9 +2,13 @@
 //! times that lag behind the wall clock. The shell reads it; nothing here decides anything.
 
 use std::collections::VecDeque;
+use std::rc::Rc;
 
 use super::core::StreamThreadCore;
 use crate::TaskId;
+use crate::metrics::meters::TaskMeters;
+#[cfg(any(feature = "kafka", test))]
+use crate::metrics::publish::TaskSight;
 use crate::processor::TaskCounters;
 use crate::topology::ChangelogPlan;
 
@@ -16,8 +20,64 @@ const KEPT_COMMITS: usize = 256;
 pub struct CommitSample {
     /// From closing the epoch until it was applied, milliseconds.
     pub took_ms: i64,
+    /// From the begin of the transaction until it was committed, milliseconds.
+    pub open_ms: i64,
     /// Records in the transaction: outputs, changelogs and dead letters.
     pub records: u64,
+}
+
+/// Why a transaction was aborted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AbortReason {
+    /// A call of the transaction failed in a way that leaves only an abort.
+    #[default]
+    Refused,
+    /// The group no longer knows this member or its epoch.
+    StaleMember,
+    /// The group took every task.
+    TasksLost,
+    /// A record could not be delivered.
+    Undelivered,
+    /// A position lay outside its log.
+    OutOfRange,
+}
+
+impl AbortReason {
+    /// All of them.
+    pub const ALL: [AbortReason; 5] = [
+        AbortReason::Refused,
+        AbortReason::StaleMember,
+        AbortReason::TasksLost,
+        AbortReason::Undelivered,
+        AbortReason::OutOfRange,
+    ];
+
+    /// Its label in metrics.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            AbortReason::Refused => "refused",
+            AbortReason::StaleMember => "stale-member",
+            AbortReason::TasksLost => "tasks-lost",
+            AbortReason::Undelivered => "undelivered",
+            AbortReason::OutOfRange => "out-of-range",
+        }
+    }
+}
+
+impl super::CoreTotals {
+    /// Transactions aborted for this reason.
+    #[must_use]
+    pub fn aborts_by(&self, reason: AbortReason) -> u64 {
+        self.aborts_by.get(reason as usize).copied().unwrap_or(0)
+    }
+
+    pub(super) fn count_abort(&mut self, reason: AbortReason) {
+        self.aborts += 1;
+        if let Some(count) = self.aborts_by.get_mut(reason as usize) {
+            *count += 1;
+        }
+    }
 }
 
 /// How far the restore of a task is.
@@ -53,6 +113,33 @@ impl StreamThreadCore {
     /// A task ends, or is made anew from its factories: what it counted is kept.
     pub(super) fn retire(&mut self, task: TaskId, counters: TaskCounters) {
         self.retired.entry(task).or_default().add(counters);
+    }
+
+    /// The meters of a task, which outlive it.
+    pub(super) fn meters_of(&mut self, task: TaskId) -> Rc<TaskMeters> {
+        let recording = self.settings.recording;
+        Rc::clone(self.meters.entry(task).or_insert_with(|| TaskMeters::new(recording)))
+    }
+
+    /// The meters of every task that was ever here; a running one also shows its state and cached bytes.
+    #[cfg(any(feature = "kafka", test))]
+    pub(crate) fn meters(&self) -> impl Iterator<Item = (TaskId, &TaskMeters, Option<TaskSight<'_>>)> {
+        self.meters.iter().map(|(id, meters)| {
+            let running = match self.tasks.get(id) {
+                Some(super::core::Slot::Running(task)) => Some(TaskSight {
+                    state: task.state(),
+                    cache_bytes: task.cached_bytes(),
+                }),
+                _ => None,
+            };
+            (*id, &**meters, running)
+        })
+    }
+
+    /// What a task counted in its ended lives on this thread.
+    #[cfg(any(feature = "kafka", test))]
+    pub(crate) fn counters_of_gone(&self, task: TaskId) -> TaskCounters {
+        self.counters_of(task, TaskCounters::default())
     }
 
     /// What a task counted on this thread, its earlier lives included.

@@ -26,6 +26,6 @@ pub use effect::{
 };
 pub use global::{GlobalCore, GlobalState};
 pub use hanging::HangingTransaction;
-pub use meter::{CommitSample, RestoreProgress};
+pub use meter::{AbortReason, CommitSample, RestoreProgress};
 pub use settings::{CoreParts, RuntimeSettings, StateOpener};
 pub use uncaught::{FailureLog, Reaction, StreamThreadExceptionResponse};

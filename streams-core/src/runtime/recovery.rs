@@ -4,6 +4,7 @@
 
 use super::core::{Slot, StreamThreadCore};
 use super::effect::{CallFailure, Effect, FailureClass, Outcome};
+use super::meter::AbortReason;
 use super::step::Step;
 use crate::error::{Error, ProcessResult};
 use crate::processor::ProductionDecision;
@@ -53,7 +54,7 @@ impl StreamThreadCore {
             }
             Step::Abort => {
                 self.transaction_began_ms = None;
-                self.totals.aborts += 1;
+                self.totals.count_abort(self.abort_reason);
                 Ok(())
             }
             Step::RecreateProducer => {
@@ -124,7 +125,7 @@ impl StreamThreadCore {
                     epoch = self.epoch,
                     "the transaction is aborted; its records are processed again"
                 );
-                self.abort_and_rebuild();
+                self.abort_and_rebuild(AbortReason::Refused);
                 Ok(())
             }
             FailureClass::StaleMember if step != Step::Abort => {
@@ -133,7 +134,7 @@ impl StreamThreadCore {
                     epoch = self.epoch,
                     "the transaction is aborted: the group no longer knows this member or its epoch"
                 );
-                self.abort_and_rebuild();
+                self.abort_and_rebuild(AbortReason::StaleMember);
                 // A fenced member would otherwise learn it only at its next heartbeat.
                 self.steps.push_back(Step::HeartbeatNow);
                 Ok(())
@@ -246,6 +247,7 @@ impl StreamThreadCore {
         if in_time {
             self.fenced_at_ms = Some(now_ms);
         }
+        self.totals.producers_fenced += 1;
         Ok(in_time)
     }
 
@@ -270,7 +272,7 @@ impl StreamThreadCore {
             .production
             .handle_send(&topic_partition.topic, code, message, retriable);
         if decision == ProductionDecision::Retry && retriable {
-            self.abort_and_rebuild();
+            self.abort_and_rebuild(AbortReason::Undelivered);
             return Ok(());
         }
         let hint = if decision == ProductionDecision::Resume {
@@ -313,7 +315,8 @@ impl StreamThreadCore {
     }
 
     /// Aborts the transaction and makes every task anew from its factories (design rule 1.3).
-    pub(super) fn abort_and_rebuild(&mut self) {
+    pub(super) fn abort_and_rebuild(&mut self, reason: AbortReason) {
+        self.abort_reason = reason;
         self.steps.clear();
         self.drop_uncommitted();
         if self.transaction_began_ms.is_some() {

@@ -6,6 +6,7 @@ use streams_state::{StateError, StoreSpec, TaskState};
 
 use super::ResetTo;
 use crate::TaskId;
+use crate::metrics::meters::Recording;
 use crate::processor::ErrorHandlers;
 use crate::stores::GlobalStores;
 use crate::topics::Topics;
@@ -36,6 +37,8 @@ pub struct RuntimeSettings {
     pub send_bytes: usize,
     /// `auto.offset.reset`; `None` = fail.
     pub reset: Option<ResetTo>,
+    /// `metrics.recording.level`, and the clock of latencies.
+    pub recording: Recording,
 }
 
 impl Default for RuntimeSettings {
@@ -52,6 +55,7 @@ impl Default for RuntimeSettings {
             max_uncommitted_bytes: 64 << 20,
             send_bytes: 128 << 10,
             reset: Some(ResetTo::Earliest),
+            recording: Recording::default(),
         }
     }
 }

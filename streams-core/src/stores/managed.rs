@@ -9,6 +9,7 @@ use std::sync::Arc;
 use streams_state::StoreId;
 
 use crate::error::ProcessResult;
+use crate::metrics::meters::StoreMeter;
 use crate::processor::TaskContext;
 use crate::{Change, Record};
 
@@ -143,6 +144,8 @@ pub struct StoreBuilder {
     pub topic: Arc<str>,
     /// The thread's cache budget.
     pub budget: Rc<CacheBudget>,
+    /// What the store measures.
+    pub meter: Rc<StoreMeter>,
 }
 
 /// Makes one typed store for one task.
@@ -211,6 +214,12 @@ impl TaskStores {
     /// Whether a flush has something to do.
     pub(crate) fn is_dirty(&self) -> bool {
         self.order.iter().any(|store| store.is_dirty())
+    }
+
+    /// Bytes charged for cached entries of all stores.
+    #[cfg(any(feature = "kafka", test))]
+    pub(crate) fn cached_bytes(&self) -> usize {
+        self.order.iter().map(|store| store.cached_bytes()).sum()
     }
 
     /// Brings the caches back under the budget; called between records.

@@ -9,6 +9,7 @@ use super::layout::{KeyValueLayout, Layout};
 use super::managed::ValueAndTimestamp;
 use super::typed::{Decoder, TypedStore};
 use crate::error::{Error, ProcessResult};
+use crate::metrics::meters::{OpenIterator, StoreOp};
 use crate::processor::TaskContext;
 use crate::serde::SharedSerde;
 
@@ -27,6 +28,8 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
         let Some(key) = self.encode(cx, key)? else {
             return Ok(read(None));
         };
+        let meter = &self.base.meter;
+        let started = meter.start();
         let result = match self.options.caching {
             true => self.load(cx, &key).map(|at| {
                 let cache = self.cache.borrow();
@@ -39,6 +42,7 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
                 .read_stored(cx, &key, |this, cx, bytes| this.decode_value(cx, bytes))
                 .map(|row| read(row.as_ref().map(|row| (&row.value, row.timestamp_ms)))),
         };
+        meter.done(meter.read_op(), started);
         *self.key_buffer.borrow_mut() = key;
         result
     }
@@ -62,6 +66,8 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
     /// The slot of a key in the cache, read from the task's bytes if it was not there. At most one RocksDB read.
     pub(super) fn load(&self, cx: &TaskContext, key: &[u8]) -> ProcessResult<u32> {
         let found = self.cache.borrow_mut().find(key);
+        let meter = &self.base.meter;
+        meter.lookups.set(meter.lookups.get() + 1);
         if let Some(at) = found {
             let out = self
                 .cache
@@ -69,6 +75,7 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
                 .slot(at)
                 .is_some_and(|slot| matches!(slot.held, Held::Out));
             if !out {
+                meter.hits.set(meter.hits.get() + 1);
                 return Ok(at);
             }
         }
@@ -122,6 +129,12 @@ impl<K: 'static, V: 'static> TypedStore<KeyValueLayout<K>, V> {
         to: Option<&K>,
         direction: Direction,
     ) -> ProcessResult<Rows<K, V>> {
+        let meter = &self.base.meter;
+        let op = match (from, to) {
+            (None, None) => StoreOp::All,
+            _ => StoreOp::Range,
+        };
+        let started = meter.start();
         self.serialize_dirty(cx)?;
         let from = self.bound(cx, from)?;
         let to = self.bound(cx, to)?;
@@ -132,7 +145,9 @@ impl<K: 'static, V: 'static> TypedStore<KeyValueLayout<K>, V> {
             .state
             .range(self.base.id, lower, upper, direction)
             .map_err(|source| Error::state(task, source))?;
+        meter.done(op, started);
         Ok(Rows {
+            _open: OpenIterator::new(meter),
             rows,
             decoder: self.decoder(cx),
             key: std::sync::Arc::clone(self.layout.key_serde()),
@@ -152,6 +167,7 @@ impl<K: 'static, V: 'static> TypedStore<KeyValueLayout<K>, V> {
 /// Rows of a key-value store, read one by one; they are those of the moment in which the list was asked for.
 pub struct Rows<K, V> {
     rows: RangeIter,
+    _open: OpenIterator,
     decoder: Decoder<V>,
     key: SharedSerde<K>,
 }

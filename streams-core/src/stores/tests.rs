@@ -28,6 +28,7 @@ fn logged_store(cache_bytes: usize, changelog: Option<Changelog>) -> (KeyValueSt
         changelog,
         topic: "s".into(),
         budget: CacheBudget::new(cache_bytes),
+        meter: cx.meters.store("s", "in-memory"),
     };
     let options = StoreOptions {
         caching: true,

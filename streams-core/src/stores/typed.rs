@@ -10,6 +10,7 @@ use super::layout::Layout;
 use super::managed::{FlushListener, ManagedStore, StoreBuilder, ValueAndTimestamp};
 use super::window::AfterFlush;
 use crate::error::{Error, ProcessResult};
+use crate::metrics::meters::StoreOp;
 use crate::processor::TaskContext;
 use crate::serde::{Serde, SerdeError, SharedSerde};
 use crate::{Change, Record, TaskId};
@@ -159,20 +160,25 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
             Option<ValueAndTimestamp<V>>,
         ) -> ProcessResult<Option<Option<ValueAndTimestamp<V>>>>,
     ) -> ProcessResult<Update<V>> {
+        let meter = &self.base.meter;
+        let started = meter.start();
         let at = self.load(cx, key)?;
         let (held, undo) = self.take_for_update(cx, at)?;
+        meter.done(meter.read_op(), started);
         let before = match held {
             Held::Value(value, timestamp_ms) => Some(ValueAndTimestamp { value, timestamp_ms }),
             Held::Absent | Held::Out => None,
         };
         match change(cx, before)? {
             Some(after) => {
+                let started = meter.start();
                 let timestamp_ms = after.as_ref().map_or(record.timestamp_ms, |after| after.timestamp_ms);
                 let mut cache = self.cache.borrow_mut();
                 if let Some(slot) = cache.slot_mut(at) {
                     slot.held = after.map_or(Held::Absent, |after| Held::Value(after.value, after.timestamp_ms));
                 }
                 cache.mark_dirty(at, cx.record_context(), timestamp_ms, record.headers);
+                meter.done(StoreOp::Put, started);
                 Ok(Update::Deferred)
             }
             None => self.undo(cx, at, undo).map(|()| Update::Skipped),
@@ -189,6 +195,8 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
             Option<ValueAndTimestamp<V>>,
         ) -> ProcessResult<Option<Option<ValueAndTimestamp<V>>>>,
     ) -> ProcessResult<Update<V>> {
+        let meter = &self.base.meter;
+        let started = meter.start();
         let mut old = None;
         let before = self.read_stored(cx, key, |this, cx, bytes| {
             if this.send_old.get() {
@@ -196,12 +204,15 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
             }
             this.decode_value(cx, bytes)
         })?;
+        meter.done(meter.read_op(), started);
         let Some(after) = change(cx, before)? else {
             return Ok(Update::Skipped);
         };
+        let started = meter.start();
         let timestamp_ms = after.as_ref().map_or(record.timestamp_ms, |after| after.timestamp_ms);
         self.store(cx, key, after.as_ref().map(|after| (&after.value, after.timestamp_ms)))?;
         self.log(cx, key, after.as_ref().map(|after| &after.value), timestamp_ms)?;
+        meter.done(StoreOp::Put, started);
         Ok(Update::Changed(
             Change::new(after.map(|after| after.value), old),
             timestamp_ms,
@@ -330,7 +341,10 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
 
 impl<L: Layout, V: 'static> ManagedStore for TypedStore<L, V> {
     fn flush(&self, cx: &mut TaskContext) -> ProcessResult {
+        let meter = &self.base.meter;
+        let started = meter.start().filter(|_| self.is_dirty());
         self.flush_dirty(cx)?;
+        meter.done(StoreOp::Flush, started);
         let after = self.after_flush.borrow().as_ref().map(Rc::clone);
         after.map_or(Ok(()), |after| after(cx))
     }

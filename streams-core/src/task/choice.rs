@@ -69,7 +69,7 @@ mod tests {
     fn queues(records: [&[i64]; 2]) -> Vec<PartitionQueue> {
         let make = |(at, times): (usize, &&[i64])| {
             let id = PartitionId(u32::try_from(at).unwrap());
-            let mut queue = PartitionQueue::new(TopicPartition::new("in", 0), id, 0, 0);
+            let mut queue = PartitionQueue::unmetered(TopicPartition::new("in", 0), id, 0);
             let mut batch = PartitionBatch::new(id, 1);
             for (offset, time) in times.iter().enumerate() {
                 assert!(batch.push(

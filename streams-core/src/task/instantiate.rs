@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use streams_state::{StoreId, TaskState};
+use streams_state::{StoreId, StoreKind, TaskState};
 
 use super::choice::IdleClock;
 use super::queue::PartitionQueue;
@@ -12,6 +12,7 @@ use super::{Task, TaskLimits};
 use crate::codec::CommitMetadata;
 use crate::error::{Error, ProcessResult};
 use crate::fetch::PartitionId;
+use crate::metrics::meters::{Direction, TaskMeters};
 use crate::processor::{AnyNode, BuiltGraph, ErrorHandlers, NodeBuilder, SourceNode, TaskContext};
 use crate::stores::{CacheBudget, Changelog, GlobalStores, StoreBuilder, TaskStores};
 use crate::topics::Topics;
@@ -46,6 +47,8 @@ pub(crate) struct TaskSeed<'a> {
     pub(crate) now_ms: i64,
     /// Wall-clock schedules as of the last commit, when the nodes are made anew after an abort.
     pub(crate) schedules: Vec<i64>,
+    /// What the task measures; they outlive it.
+    pub(crate) meters: Rc<TaskMeters>,
 }
 
 impl Task {
@@ -65,15 +68,17 @@ impl Task {
             limits,
             now_ms,
             schedules,
+            meters,
         } = seed;
         let mut cx = TaskContext::new(id, handlers, topics, globals, state, now_ms);
+        cx.meters = meters;
         let (partition_times, operator_times) = committed_times(&inputs)?;
         cx.set_committed_times(operator_times);
         cx.stream_time_ms = partition_times.iter().copied().max().unwrap_or(-1);
         let (stores, changelogs, source_changelogs) = make_stores(topology, plan, &mut cx, first_slot, &budget)?;
         let mut graph = BuiltGraph::default();
         let sources = make_nodes(topology, plan, &stores, &mut cx, &mut graph)?;
-        let queues = make_queues(topology, plan, inputs, &partition_times)?;
+        let queues = make_queues(topology, plan, inputs, &partition_times, &cx.meters)?;
         let close_hooks = graph.close;
         for init in graph.init {
             init(&mut cx)?;
@@ -171,10 +176,24 @@ fn make_stores(
             changelog,
             topic,
             budget: Rc::clone(budget),
+            meter: cx.meters.store(name, scope_of(&cx.state, id)),
         };
         stores.push((Arc::clone(name), definition.factory.build(builder)));
     }
     Ok((TaskStores::new(stores), changelogs, source_changelogs))
+}
+
+/// What a store is called after in metrics, as in Java (`…BytesStoreSupplier.metricsScope`).
+pub(crate) fn scope_of(state: &TaskState, id: StoreId) -> &'static str {
+    let window = state
+        .specs()
+        .any(|(of, spec)| of == id && matches!(spec.kind, StoreKind::Window { .. }));
+    match (state.is_persistent(id), window) {
+        (true, false) => "rocksdb",
+        (true, true) => "rocksdb-window",
+        (false, false) => "in-memory",
+        (false, true) => "in-memory-window",
+    }
 }
 
 fn make_nodes(
@@ -222,6 +241,7 @@ fn make_queues(
     plan: &SubtopologyPlan,
     inputs: Vec<TaskInput>,
     partition_times: &[i64],
+    meters: &TaskMeters,
 ) -> ProcessResult<Vec<PartitionQueue>> {
     let is_source = |at: &&usize| {
         matches!(
@@ -236,7 +256,11 @@ fn make_queues(
         let node = plan.source_topics.get(topic);
         let source = node.and_then(|node| sources.iter().position(|source| source == node));
         let source = source.ok_or_else(|| Error::bug(format!("no source reads {topic}")))?;
-        let mut queue = PartitionQueue::new(input.topic_partition, input.id, source, input.start_offset);
+        let name = node
+            .and_then(|node| topology.nodes().get(*node))
+            .map_or("", |node| &*node.name);
+        let meters = (meters.node(name), meters.topic(name, topic, Direction::Consumed));
+        let mut queue = PartitionQueue::new(input.topic_partition, input.id, source, input.start_offset, meters);
         queue.partition_time_ms = *time;
         queue.committed = input.committed.map(|(offset, _)| offset);
         queues.push(queue);

@@ -10,7 +10,9 @@ use std::rc::Rc;
 
 use crate::TaskId;
 use crate::error::{Error, ProcessResult};
-use crate::fetch::{PartitionBatch, PartitionId};
+use crate::fetch::{FetchedRecord, PartitionBatch, PartitionId};
+use crate::metrics::RecordingLevel;
+use crate::metrics::meters::{TaskMeters, header_bytes};
 use crate::processor::{PunctuationType, RawRecord, RecordContext, SourceNode, TaskContext, TaskCounters};
 use crate::stores::{CacheBudget, TaskStores};
 
@@ -19,6 +21,8 @@ use queue::PartitionQueue;
 
 pub use epoch::CommittedOffset;
 pub(crate) use epoch::TaskEpoch;
+#[cfg(feature = "kafka")]
+pub(crate) use instantiate::scope_of;
 pub(crate) use instantiate::{TaskInput, TaskSeed};
 
 /// How a task waits and buffers.
@@ -95,7 +99,11 @@ impl Task {
             let Some(at) = smallest_head(&self.queues) else {
                 continue;
             };
+            let started = self.cx.meters.recording.detailed_ns();
             self.process_head(at)?;
+            if let Some(took_ns) = self.cx.meters.recording.since_ns(started) {
+                self.cx.meters.records_ns.note(took_ns);
+            }
             done += 1;
             if self.budget.is_over() {
                 self.stores.evict(&mut self.cx, &self.budget)?;
@@ -167,6 +175,7 @@ impl Task {
         cx.stream_time_ms = cx.stream_time_ms.max(time_ms);
         cx.current
             .move_to_record(&queue.topic_partition, &batch, index, time_ms);
+        measure(cx, queue, time_ms, &record);
         let raw = RawRecord {
             record: &record,
             topic_partition: &queue.topic_partition,
@@ -192,7 +201,13 @@ impl Task {
         let mut done = 0;
         while let Some((id, callback)) = self.cx.punctuations.take_due(kind, time_ms) {
             self.cx.current = RecordContext::of_punctuation(time_ms);
+            let started = self.cx.meters.recording.now_ns();
             callback(&mut self.cx, id, time_ms)?;
+            let meters = &self.cx.meters;
+            if let Some(took_ns) = meters.recording.since_ns(started) {
+                meters.punctuations_ns.note(took_ns);
+                meters.punctuating_ns.set(meters.punctuating_ns.get() + took_ns);
+            }
             self.cx.counters.punctuations += 1;
             self.touched = true;
             done += 1;
@@ -249,6 +264,28 @@ impl Task {
         self.queues.iter().map(PartitionQueue::buffered).sum()
     }
 
+    /// Bytes of the fetched batches that wait in its queues.
+    pub(crate) fn queue_bytes(&self) -> usize {
+        self.queues.iter().map(PartitionQueue::buffered_bytes).sum()
+    }
+
+    /// Bytes charged for cached entries of its stores.
+    #[cfg(any(feature = "kafka", test))]
+    pub(crate) fn cached_bytes(&self) -> usize {
+        self.stores.cached_bytes()
+    }
+
+    /// Its state, to look at.
+    #[cfg(any(feature = "kafka", test))]
+    pub(crate) fn state(&self) -> &streams_state::TaskState {
+        &self.cx.state
+    }
+
+    /// Its meters.
+    pub(crate) fn meters(&self) -> &TaskMeters {
+        &self.cx.meters
+    }
+
     /// When its next wall-clock punctuation is due.
     pub(crate) fn next_wall_clock_ms(&self) -> Option<i64> {
         self.cx.punctuations.next_wall_clock_ms()
@@ -277,6 +314,21 @@ impl Task {
     /// Its typed stores and context, for the test driver.
     pub(crate) fn parts(&mut self) -> (&TaskStores, &mut TaskContext) {
         (&self.stores, &mut self.cx)
+    }
+}
+
+/// What is measured of a record before it is processed: at most a few additions.
+fn measure(cx: &TaskContext, queue: &PartitionQueue, time_ms: i64, record: &FetchedRecord<'_>) {
+    let (node, topic) = &queue.meters;
+    node.records.set(node.records.get() + 1);
+    node.e2e_ms.note(u64::try_from(cx.now_ms - time_ms).unwrap_or(0));
+    let length = |bytes: Option<&[u8]>| bytes.map_or(0, <[u8]>::len);
+    let headers = header_bytes(&cx.current.headers);
+    topic.count(1, length(record.key) + length(record.value) + headers);
+    if cx.meters.recording.level >= RecordingLevel::Debug {
+        cx.meters
+            .lateness_ms
+            .note(u64::try_from(cx.stream_time_ms - time_ms).unwrap_or(0));
     }
 }
 

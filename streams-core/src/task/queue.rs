@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use crate::TopicPartition;
 use crate::fetch::{PartitionBatch, PartitionId};
+use crate::metrics::meters::{NodeMeter, TopicMeter};
 
 enum Element {
     Records(Rc<PartitionBatch>, usize),
@@ -20,8 +21,11 @@ pub(crate) struct PartitionQueue {
     pub(crate) id: PartitionId,
     /// Which source node reads it.
     pub(crate) source: usize,
+    /// What the source node measures, and what it takes from this topic.
+    pub(crate) meters: (Rc<NodeMeter>, Rc<TopicMeter>),
     elements: VecDeque<Element>,
     buffered: usize,
+    buffered_bytes: usize,
     next_offset: i64,
     leader_epoch: i32,
     drained: bool,
@@ -35,13 +39,21 @@ pub(crate) struct PartitionQueue {
 
 impl PartitionQueue {
     /// An empty queue that starts at `start_offset`.
-    pub(crate) fn new(topic_partition: TopicPartition, id: PartitionId, source: usize, start_offset: i64) -> Self {
+    pub(crate) fn new(
+        topic_partition: TopicPartition,
+        id: PartitionId,
+        source: usize,
+        start_offset: i64,
+        meters: (Rc<NodeMeter>, Rc<TopicMeter>),
+    ) -> Self {
         PartitionQueue {
             topic_partition,
             id,
             source,
+            meters,
             elements: VecDeque::new(),
             buffered: 0,
+            buffered_bytes: 0,
             next_offset: start_offset,
             leader_epoch: -1,
             drained: false,
@@ -51,10 +63,23 @@ impl PartitionQueue {
         }
     }
 
+    /// A queue of a source that nobody measures.
+    #[cfg(test)]
+    pub(crate) fn unmetered(topic_partition: TopicPartition, id: PartitionId, start_offset: i64) -> Self {
+        use crate::metrics::meters::{Direction, TaskMeters};
+        let meters = TaskMeters::default();
+        let meters = (
+            meters.node("source"),
+            meters.topic("source", &topic_partition.topic, Direction::Consumed),
+        );
+        PartitionQueue::new(topic_partition, id, 0, start_offset, meters)
+    }
+
     /// Adds a fetched run behind what is there.
     pub(crate) fn push_records(&mut self, batch: PartitionBatch) {
         if !batch.is_empty() {
             self.buffered += batch.len();
+            self.buffered_bytes += batch.heap_bytes();
             self.drained = false;
             self.elements.push_back(Element::Records(Rc::new(batch), 0));
         }
@@ -70,6 +95,11 @@ impl PartitionQueue {
     /// How many records wait.
     pub(crate) fn buffered(&self) -> usize {
         self.buffered
+    }
+
+    /// The bytes of batches that are not whole processed.
+    pub(crate) fn buffered_bytes(&self) -> usize {
+        self.buffered_bytes
     }
 
     /// Whether all that the broker had to give was processed.
@@ -94,6 +124,7 @@ impl PartitionQueue {
             self.buffered -= 1;
             self.head_timestamp_ms = None;
             if *index >= batch.len() {
+                self.buffered_bytes -= batch.heap_bytes();
                 self.elements.pop_front();
             }
             self.pass_marks();
@@ -137,7 +168,7 @@ mod tests {
     }
 
     fn queue(start: i64) -> PartitionQueue {
-        PartitionQueue::new(TopicPartition::new("in", 0), PartitionId(0), 0, start)
+        PartitionQueue::unmetered(TopicPartition::new("in", 0), PartitionId(0), start)
     }
 
     #[test]

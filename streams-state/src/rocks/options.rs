@@ -48,7 +48,8 @@ impl SharedMemory {
 
     pub(crate) fn in_use(&self) -> Vec<(&'static str, u64)> {
         vec![
-            ("block-cache-usage", self.cache.get_usage() as u64),
+            // Memtables are charged to the cache.
+            ("storage", self.cache.get_usage() as u64),
             ("block-cache-pinned-usage", self.cache.get_pinned_usage() as u64),
             ("memtable-usage", self.memtables.get_usage() as u64),
         ]

@@ -6,6 +6,7 @@ use crate::durable::{Batch, Database};
 use crate::error::StateError;
 use crate::metadata::{EpochMetadata, TaskMetadata};
 use crate::snapshot::Place;
+use crate::spec::StoreId;
 
 impl TaskState {
     /// Closes the open epoch: what it wrote waits, readable, for the outcome of its transaction.
@@ -129,5 +130,11 @@ impl TaskState {
     #[must_use]
     pub fn overlay_bytes(&self) -> usize {
         self.stores.iter().map(|store| store.overlay.bytes()).sum()
+    }
+
+    /// The part of [`TaskState::overlay_bytes`] of one store; 0 for an unknown one.
+    #[must_use]
+    pub fn store_overlay_bytes(&self, id: StoreId) -> usize {
+        self.stores.get(id.index()).map_or(0, |store| store.overlay.bytes())
     }
 }

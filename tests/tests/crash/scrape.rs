@@ -5,7 +5,10 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use streams_core::metrics::{METRICS, Metric};
+use streams_core::metrics::{
+    ALL_LATENCY, ALL_TOTAL, ITERATOR_DURATION, METRICS, Metric, NUM_KEYS, PUNCTUATE_LATENCY, RANGE_LATENCY,
+    RANGE_TOTAL, STORE_RESTORE_LATENCY, TASK_PUNCTUATE_LATENCY,
+};
 use streams_testkit::{ChildApp, Exit, RunningApp, wait_until};
 use streams_tests::{broker, unique};
 use usage_billing::data::DataDir;
@@ -19,8 +22,18 @@ const READY_LIMIT: Duration = Duration::from_secs(60);
 const BILLED_LIMIT: Duration = Duration::from_secs(120);
 const STOP_LIMIT: Duration = Duration::from_secs(60);
 
-/// What shows only after something went wrong, or after a restore.
-const AFTER_AN_EVENT: [Metric; 0] = [];
+/// What a billing that starts without state never does: punctuate, restore, iterate, keep a store in memory.
+const NOT_HERE: [Metric; 9] = [
+    PUNCTUATE_LATENCY,
+    TASK_PUNCTUATE_LATENCY,
+    STORE_RESTORE_LATENCY,
+    RANGE_LATENCY,
+    RANGE_TOTAL,
+    ALL_LATENCY,
+    ALL_TOTAL,
+    ITERATOR_DURATION,
+    NUM_KEYS,
+];
 
 #[test]
 fn a_serving_process_shows_every_metric_and_stops_gracefully() {
@@ -38,26 +51,42 @@ fn a_serving_process_shows_every_metric_and_stops_gracefully() {
         .unwrap()
         .env("KAFKA_BOOTSTRAP", kafka.bootstrap())
         .env("BILLING", orders)
+        .env("STREAMS_METRICS_RECORDING_LEVEL", "DEBUG")
         .start()
         .unwrap();
     let address = address(&mut running);
     let departures = feed.departures.len();
+    let raw = format!("topic=\"{}\"", names.raw());
     let mut page = String::new();
     let billed = wait_until("every departure in the metrics", BILLED_LIMIT, || {
         page = scrape(&address);
-        Ok(sum(&page, "kafka_streams_task_process_total") >= departures as f64
-            && sum(&page, "kafka_streams_thread_commit_latency_count") > 0.0)
+        // Properties of the storage are asked for every 10 s.
+        Ok(
+            of(&page, "kafka_streams_topic_records_consumed_total", &raw) >= departures as f64
+                && sum(&page, "kafka_streams_thread_commit_latency_count") > 0.0
+                && sum(&page, "kafka_streams_state_estimate_num_keys") > 0.0,
+        )
     });
-    billed.unwrap_or_else(|error| panic!("{error}\n{page}"));
+    billed.unwrap_or_else(|error| panic!("{error}\n{}", without_buckets(&page)));
     assert_complete(&page);
+    let written = kafka.topics().end_offsets(&names.raw()).unwrap().values().sum::<i64>();
+    let consumed = of(&page, "kafka_streams_topic_records_consumed_total", &raw);
+    assert!(
+        (consumed - written as f64).abs() < 0.5,
+        "{consumed} of {written} records are counted"
+    );
     for part in [
         "kafka_streams_thread_commit_total{thread_id=\"",
         "kafka_streams_task_process_total{thread_id=\"",
         "task_id=\"0_0\"",
         "kafka_streams_client_state{client_id=\"",
-        "kafka_streams_memory_bytes{client_id=\"",
+        "part=\"overlays\"",
+        "phase=\"first-record\"",
+        "step=\"send-offsets\"",
+        "rocksdb_window_state_id=\"",
+        "record_cache_id=\"",
     ] {
-        assert!(page.contains(part), "no {part} in\n{page}");
+        assert!(page.contains(part), "no {part} in\n{}", without_buckets(&page));
     }
     assert_eq!(
         running.terminate(STOP_LIMIT).unwrap(),
@@ -88,11 +117,11 @@ fn assert_complete(page: &str) {
         .collect();
     let missing: Vec<String> = METRICS
         .iter()
-        .filter(|metric| !AFTER_AN_EVENT.contains(metric))
+        .filter(|metric| !NOT_HERE.contains(metric))
         .map(Metric::published_name)
         .filter(|name| !shown.contains(&**name))
         .collect();
-    assert!(missing.is_empty(), "not shown: {missing:?}\n{page}");
+    assert!(missing.is_empty(), "not shown: {missing:?}\n{}", without_buckets(page));
     let table: BTreeSet<String> = METRICS.iter().map(Metric::published_name).collect();
     let unknown: Vec<_> = page
         .lines()
@@ -101,6 +130,11 @@ fn assert_complete(page: &str) {
         .filter(|name| !table.contains(*name))
         .collect();
     assert!(unknown.is_empty(), "not in the table: {unknown:?}");
+}
+
+fn without_buckets(page: &str) -> String {
+    let lines: Vec<&str> = page.lines().filter(|line| !line.contains("_bucket{")).collect();
+    lines.join("\n")
 }
 
 fn scrape(address: &str) -> String {
@@ -118,9 +152,14 @@ fn scrape(address: &str) -> String {
 
 /// The values of a name over all its labels.
 fn sum(page: &str, name: &str) -> f64 {
+    of(page, name, "")
+}
+
+/// The values of a name whose labels contain `labels`.
+fn of(page: &str, name: &str, labels: &str) -> f64 {
     let value = |line: &str| {
         let rest = line.strip_prefix(name)?;
-        rest.starts_with(['{', ' ']).then_some(())?;
+        (rest.starts_with(['{', ' ']) && rest.contains(labels)).then_some(())?;
         rest.rsplit(' ').next()?.parse::<f64>().ok()
     };
     page.lines().filter_map(value).sum()

@@ -1,5 +1,6 @@
 //! The wall clock as the core is told it: it follows the machine's clock at the start and never goes back.
 
+use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A clock in milliseconds since the Unix epoch, monotonic within the process.
@@ -17,6 +18,12 @@ impl Clock {
             started: Instant::now(),
             base_ms: i64::try_from(since.as_millis()).unwrap_or(0),
         }
+    }
+
+    /// Nanoseconds since some moment before every call; the same for all threads.
+    pub(crate) fn now_ns() -> u64 {
+        static START: OnceLock<Instant> = OnceLock::new();
+        u64::try_from(START.get_or_init(Instant::now).elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
     pub(crate) fn now_ms(&self) -> i64 {

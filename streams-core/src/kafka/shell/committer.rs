@@ -7,6 +7,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use super::clock::Clock;
 use crate::error::{Error, ProcessResult};
 use crate::kafka::consumer::WakeHandle;
 use crate::kafka::errors::TxnError;
@@ -28,6 +29,15 @@ pub(super) enum CommitCall {
 }
 
 impl CommitCall {
+    /// The name of the effect that it carries out.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            CommitCall::Flush => "flush",
+            CommitCall::SendOffsets(..) => "send-offsets",
+            CommitCall::Commit => "commit",
+        }
+    }
+
     fn make(&self, producer: &TransactionalProducer) -> Result<(), TxnError> {
         match self {
             CommitCall::Flush => producer.flush(SLICE_MS),
@@ -42,6 +52,8 @@ pub(super) struct Finished {
     pub(super) producer: TransactionalProducer,
     pub(super) call: CommitCall,
     pub(super) result: Result<(), TxnError>,
+    /// How long the call took.
+    pub(super) took_ns: u64,
 }
 
 /// Makes one call at a time on a thread of its own.
@@ -59,8 +71,14 @@ impl Committer {
         let (outgoing, finished) = mpsc::channel();
         let work = move || {
             while let Ok((producer, call)) = incoming.recv() {
+                let started_ns = Clock::now_ns();
                 let result = call.make(&producer);
-                let finished = Finished { producer, call, result };
+                let finished = Finished {
+                    producer,
+                    call,
+                    result,
+                    took_ns: Clock::now_ns() - started_ns,
+                };
                 if outgoing.send(finished).is_err() {
                     return;
                 }

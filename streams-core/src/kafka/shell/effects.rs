@@ -40,6 +40,8 @@ pub(super) struct Clients {
     pub(super) membership: CommandSender,
     /// The assignment that is being applied.
     pub(super) assignment: u64,
+    /// Calls of commits that the committer has made, with the time they took, ns, until somebody takes them.
+    pub(super) took_ns: Vec<(&'static str, u64)>,
     /// The producer's number of the open epoch.
     pub(super) producer_epoch: u32,
 }
@@ -169,9 +171,16 @@ impl Clients {
             0 => self.committer.try_finished()?,
             _ => self.committer.wait_finished(timeout_ms)?,
         };
-        let Some(Finished { producer, call, result }) = finished else {
+        let Some(finished) = finished else {
             return Ok(false);
         };
+        let Finished {
+            producer,
+            call,
+            result,
+            took_ns,
+        } = finished;
+        self.took_ns.push((call.name(), took_ns));
         self.producer = Some(producer);
         let outcome = match (call, result) {
             (CommitCall::Flush, Ok(())) => self.flushed(core)?,

@@ -21,6 +21,7 @@ use crate::config::{ClientIds, OffsetReset, OnError, StreamsConfig};
 use crate::error::{Error, ProcessResult};
 use crate::kafka::group::{GroupTarget, leave_surplus};
 use crate::metrics::describe;
+use crate::metrics::meters::Recording;
 use crate::metrics::publish::ClientMetrics;
 use crate::processor::{ErrorHandlers, LogAndContinue};
 use crate::runtime::{CoreParts, GlobalState, ResetTo, RuntimeSettings};
@@ -108,7 +109,8 @@ impl Inner {
         let globals = self.start_global(&directory, &cluster, &ids, &report)?;
         self.leave_surplus(&directory);
         let threads = usize::try_from(self.config.num_stream_threads).unwrap_or(1);
-        let metrics = ClientMetrics::new(ids.client_id(), &self.config.application_id);
+        let level = self.config.metrics_recording_level;
+        let metrics = ClientMetrics::new(level, ids.client_id(), &self.config.application_id);
         let supervisor = std::thread::Builder::new().name(format!("{}-supervisor", ids.client_id()));
         let launcher = Launcher {
             inner: Arc::clone(self),
@@ -169,6 +171,10 @@ impl Inner {
             purge_interval_ms: self.config.repartition_purge_interval_ms,
             cache_bytes: share(directory.memory().caches()),
             max_uncommitted_bytes: share(directory.memory().overlay_limit()).max(1 << 20),
+            recording: Recording {
+                level: self.config.metrics_recording_level,
+                clock_ns: Some(Clock::now_ns),
+            },
             reset: match self.config.offset_reset() {
                 OffsetReset::Earliest => Some(ResetTo::Earliest),
                 OffsetReset::Latest => Some(ResetTo::Latest),

@@ -84,10 +84,12 @@ impl Launcher {
             restorer: Restorer::new(
                 config.restore_consumer_properties(ids, number),
                 ids.state_updater(number),
+                ids.stream_thread(number),
             ),
             membership: commands,
             assignment: 0,
             producer_epoch: 0,
+            took_ns: Vec::new(),
         };
         let shared = Arc::new(Shared::default());
         let (inner, shared_in, directory, globals) = (
@@ -98,6 +100,7 @@ impl Launcher {
         );
         let report = report.clone();
         let poll_ms = config.poll_ms.max(1);
+        let level = config.metrics_recording_level;
         let inner_timeout_ms = config.task_timeout_ms;
         let name = ids.stream_thread(number);
         let thread_id = name.clone();
@@ -107,7 +110,7 @@ impl Launcher {
             let core = StreamThreadCore::new(inner.parts(&directory, &globals), clock.now_ms());
             let (plan, uncaught) = (Arc::clone(&inner.plan), Arc::clone(&inner.uncaught));
             drop(inner);
-            let metrics = ThreadMetrics::new(&thread_id);
+            let metrics = ThreadMetrics::new(level, &thread_id, clock.now_ms(), Clock::now_ns());
             let thread = StreamThread {
                 number,
                 core,
@@ -121,6 +124,8 @@ impl Launcher {
                 state: State::Created,
                 alive_ms: 0,
                 published_ms: 0,
+                published_ns: Clock::now_ns(),
+                deep_ms: 0,
                 fetched: Vec::new(),
                 chunk: 100,
                 gate: TaskGate::default(),

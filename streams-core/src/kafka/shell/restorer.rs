@@ -7,11 +7,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use tracing::Span;
+
 use super::clock::Clock;
 use super::hooks;
 use crate::TaskId;
 use crate::fetch::{FetchErrorKind, Fetched, PartitionBatch, PartitionId};
 use crate::kafka::consumer::{AssignedPartition, BatchConsumer};
+use crate::metrics::publish::store_restored;
 use crate::restore;
 use crate::runtime::{
     CallFailure, ChangelogRestore, FailureClass, RestoreFailure, RestoreJob, RestoreProgress, Restored,
@@ -28,13 +31,18 @@ const STALLED_MS: i64 = 5_000;
 pub(super) struct Restorer {
     config: Vec<(String, String)>,
     name: String,
-    jobs: Option<Sender<RestoreJob>>,
+    /// The stream thread's name in metrics.
+    thread_id: String,
+    jobs: Option<Sender<Ordered>>,
     results: Receiver<Restored>,
     results_in: Sender<Restored>,
     stop: Arc<AtomicBool>,
     progress: Arc<ProgressBoard>,
     thread: Option<JoinHandle<()>>,
 }
+
+/// A job, and the span of its task.
+type Ordered = (RestoreJob, Span);
 
 /// How far the restores are, by task; an entry goes with its result.
 #[derive(Default)]
@@ -62,11 +70,12 @@ fn offsets(from: i64, to: i64) -> u64 {
 }
 
 impl Restorer {
-    pub(super) fn new(config: Vec<(String, String)>, name: String) -> Self {
+    pub(super) fn new(config: Vec<(String, String)>, name: String, thread_id: String) -> Self {
         let (results_in, results) = channel();
         Restorer {
             config,
             name,
+            thread_id,
             jobs: None,
             results,
             results_in,
@@ -91,18 +100,23 @@ impl Restorer {
                 hanging: false,
             },
         );
+        let task = tracing::info_span!("task", task_id = %job.task);
         if self.jobs.is_none() {
             let (jobs, queue) = channel();
-            let (config, results, stop) = (self.config.clone(), self.results_in.clone(), Arc::clone(&self.stop));
-            let progress = Arc::clone(&self.progress);
-            let worker = std::thread::Builder::new().name(self.name.clone());
-            self.thread = worker
-                .spawn(move || work(&config, &queue, &results, &stop, &progress))
-                .ok();
+            let results = self.results_in.clone();
+            let worker = Worker {
+                config: self.config.clone(),
+                thread_id: self.thread_id.clone(),
+                stop: Arc::clone(&self.stop),
+                board: Arc::clone(&self.progress),
+            };
+            let thread = std::thread::Builder::new().name(self.name.clone());
+            self.thread = thread.spawn(move || work(&worker, &queue, &results)).ok();
             self.jobs = Some(jobs);
         }
         let unsent = match &self.jobs {
-            Some(jobs) => jobs.send(job).map_err(|error| error.0).err(),
+            // Below the stream thread's span, although another thread enters it.
+            Some(jobs) => jobs.send((job, task)).map_err(|error| error.0.0).err(),
             None => Some(job),
         };
         if let Some(job) = unsent {
@@ -153,22 +167,25 @@ fn failed(class: FailureClass, code: &str, message: &str) -> CallFailure {
     }
 }
 
-fn work(
-    config: &[(String, String)],
-    jobs: &Receiver<RestoreJob>,
-    results: &Sender<Restored>,
-    stop: &AtomicBool,
-    board: &ProgressBoard,
-) {
+/// What the restore thread works with.
+struct Worker {
+    config: Vec<(String, String)>,
+    thread_id: String,
+    stop: Arc<AtomicBool>,
+    board: Arc<ProgressBoard>,
+}
+
+fn work(worker: &Worker, jobs: &Receiver<Ordered>, results: &Sender<Restored>) {
     let mut consumer = None;
-    while !stop.load(Ordering::Relaxed) {
-        let mut job = match jobs.recv_timeout(Duration::from_millis(WAIT_MS)) {
+    while !worker.stop.load(Ordering::Relaxed) {
+        let (mut job, task) = match jobs.recv_timeout(Duration::from_millis(WAIT_MS)) {
             Ok(job) => job,
             Err(RecvTimeoutError::Timeout) => continue,
             Err(RecvTimeoutError::Disconnected) => return,
         };
         let mut records = BTreeMap::new();
-        let failure = run(config, &mut consumer, &mut job, &mut records, stop, board).err();
+        let _task = task.enter();
+        let failure = worker.run(&mut consumer, &mut job, &mut records).err();
         let restored = Restored {
             task: job.task,
             incarnation: job.incarnation,
@@ -188,93 +205,117 @@ struct Progress<'a> {
     buffered: Vec<PartitionBatch>,
     buffered_to: i64,
     records: u64,
+    span: Span,
 }
 
-fn run(
-    config: &[(String, String)],
-    consumer: &mut Option<BatchConsumer>,
-    job: &mut RestoreJob,
-    records: &mut BTreeMap<String, u64>,
-    stop: &AtomicBool,
-    board: &ProgressBoard,
-) -> Result<(), RestoreFailure> {
-    let client = |error: crate::kafka::errors::ClientError| super::cluster::failure_of(&error);
-    let consumer = match consumer {
-        Some(consumer) => consumer,
-        None => consumer.insert(BatchConsumer::new(config).map_err(client)?),
-    };
-    let mut parts = Vec::new();
-    for (number, changelog) in (0..).zip(&job.changelogs) {
-        restore::begin(&mut job.state, changelog)?;
-        parts.push(AssignedPartition {
-            topic: changelog.topic_partition.topic.to_string(),
-            partition: changelog.topic_partition.partition,
-            start_offset: changelog.from,
-            id: PartitionId(number),
-            incarnation: job.incarnation,
-        });
+impl<'a> Progress<'a> {
+    fn new(changelog: &'a ChangelogRestore) -> Self {
+        Progress {
+            span: tracing::info_span!(
+                "restore",
+                store = changelog.name,
+                topic = &*changelog.topic_partition.topic,
+                partition = changelog.topic_partition.partition
+            ),
+            changelog,
+            position: changelog.from,
+            buffered: Vec::new(),
+            buffered_to: changelog.from,
+            records: 0,
+        }
     }
-    consumer.assign(&parts).map_err(client)?;
-    let start = |changelog| Progress {
-        changelog,
-        position: changelog_from(changelog),
-        buffered: Vec::new(),
-        buffered_to: changelog_from(changelog),
-        records: 0,
-    };
-    let mut progress: Vec<Progress<'_>> = job.changelogs.iter().map(start).collect();
-    let clock = Clock::new();
-    let (mut moved_ms, mut told) = (clock.now_ms(), false);
-    let mut fetched = Vec::new();
-    while progress.iter().any(|part| part.position < part.changelog.to) {
-        if stop.load(Ordering::Relaxed) {
-            return Err(failed(FailureClass::Retriable, "STOPPED", "the instance is closing").into());
+}
+
+impl Worker {
+    fn run(
+        &self,
+        consumer: &mut Option<BatchConsumer>,
+        job: &mut RestoreJob,
+        records: &mut BTreeMap<String, u64>,
+    ) -> Result<(), RestoreFailure> {
+        let client = |error: crate::kafka::errors::ClientError| super::cluster::failure_of(&error);
+        let consumer = match consumer {
+            Some(consumer) => consumer,
+            None => consumer.insert(BatchConsumer::new(&self.config).map_err(client)?),
+        };
+        let mut parts = Vec::new();
+        for (number, changelog) in (0..).zip(&job.changelogs) {
+            restore::begin(&mut job.state, changelog)?;
+            parts.push(AssignedPartition {
+                topic: changelog.topic_partition.topic.to_string(),
+                partition: changelog.topic_partition.partition,
+                start_offset: changelog.from,
+                id: PartitionId(number),
+                incarnation: job.incarnation,
+            });
         }
-        consumer.fetch(BATCH_RECORDS, WAIT_MS, &mut fetched).map_err(client)?;
-        if !fetched.is_empty() {
-            (moved_ms, told) = (clock.now_ms(), false);
-        }
-        for item in fetched.drain(..) {
-            take(&mut progress, item)?;
-        }
-        for part in &mut progress {
-            if part.buffered_to > part.position {
-                let (changelog, to) = (part.changelog, part.buffered_to);
-                part.records += restore::apply(&mut job.state, changelog, &part.buffered, to)?;
-                part.buffered.clear();
-                part.position = to;
-                hooks::reach("during-restore");
+        consumer.assign(&parts).map_err(client)?;
+        let mut progress: Vec<Progress<'_>> = job.changelogs.iter().map(Progress::new).collect();
+        let (clock, started_ns) = (Clock::new(), Clock::now_ns());
+        let (mut moved_ms, mut told) = (clock.now_ms(), false);
+        let mut fetched = Vec::new();
+        while progress.iter().any(|part| part.position < part.changelog.to) {
+            if self.stop.load(Ordering::Relaxed) {
+                return Err(failed(FailureClass::Retriable, "STOPPED", "the instance is closing").into());
+            }
+            consumer.fetch(BATCH_RECORDS, WAIT_MS, &mut fetched).map_err(client)?;
+            if !fetched.is_empty() {
+                (moved_ms, told) = (clock.now_ms(), false);
+            }
+            for item in fetched.drain(..) {
+                take(&mut progress, item)?;
+            }
+            for part in &mut progress {
+                if part.buffered_to > part.position {
+                    let _restore = part.span.enter();
+                    let (changelog, to) = (part.changelog, part.buffered_to);
+                    part.records += restore::apply(&mut job.state, changelog, &part.buffered, to)?;
+                    part.buffered.clear();
+                    part.position = to;
+                    hooks::reach("during-restore");
+                }
+            }
+            let restored = progress.iter().map(|part| part.records).sum();
+            let remaining = progress
+                .iter()
+                .map(|part| offsets(part.position, part.changelog.to))
+                .sum();
+            self.board.set(
+                job.task,
+                RestoreProgress {
+                    restored,
+                    remaining,
+                    hanging: false,
+                },
+            );
+            if clock.now_ms() - moved_ms > STALLED_MS && !told {
+                told = true;
+                tell_stalled(job.task, &progress);
             }
         }
-        let restored = progress.iter().map(|part| part.records).sum();
-        let remaining = progress
-            .iter()
-            .map(|part| offsets(part.position, part.changelog.to))
-            .sum();
-        board.set(
-            job.task,
-            RestoreProgress {
-                restored,
-                remaining,
-                hanging: false,
-            },
-        );
-        if clock.now_ms() - moved_ms > STALLED_MS && !told {
-            told = true;
-            tell_stalled(job.task, &progress);
+        for part in progress {
+            let _restore = part.span.enter();
+            restore::finish(&mut job.state, part.changelog, part.position)?;
+            records.insert(part.changelog.name.clone(), part.records);
+            self.measure(job, part.changelog, started_ns);
+            tracing::info!(task_id = %job.task, store = part.changelog.name, restored = part.records, to = part.position, "store is restored");
         }
+        consumer.assign(&[]).map_err(client)?;
+        Ok(())
     }
-    for part in progress {
-        restore::finish(&mut job.state, part.changelog, part.position)?;
-        records.insert(part.changelog.name.clone(), part.records);
-        tracing::info!(task_id = %job.task, store = part.changelog.name, restored = part.records, to = part.position, "store is restored");
-    }
-    consumer.assign(&[]).map_err(client)?;
-    Ok(())
-}
 
-fn changelog_from(changelog: &ChangelogRestore) -> i64 {
-    changelog.from
+    /// The restore of a store is over: how long that took, under the store's name. Stores of a task are restored together, so
+    /// it is counted from the job's begin.
+    fn measure(&self, job: &RestoreJob, changelog: &ChangelogRestore, started_ns: u64) {
+        let scope = crate::task::scope_of(&job.state, changelog.store);
+        store_restored(
+            &self.thread_id,
+            job.task,
+            scope,
+            &changelog.name,
+            Clock::now_ns() - started_ns,
+        );
+    }
 }
 
 /// The high watermark is known, the last stable offset stands still: somebody's transaction is open.

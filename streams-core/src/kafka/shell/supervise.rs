@@ -15,7 +15,7 @@ use super::state::State;
 use super::thread::ThreadEvent;
 use crate::error::Error;
 use crate::metrics::publish::ClientMetrics;
-use crate::runtime::Reaction;
+use crate::runtime::{CoreStatus, Reaction};
 
 /// How often the metrics of the instance are published at least.
 const PUBLISH_EVERY: Duration = Duration::from_secs(1);
@@ -181,9 +181,25 @@ impl Inner {
         let running = lock(&self.running);
         let alive = running.threads.iter().filter(|thread| !thread.ended).count();
         let directory = running.directory.clone();
+        let statuses: Vec<_> = running
+            .threads
+            .iter()
+            .filter(|thread| !thread.ended)
+            .filter_map(|thread| thread.shared.status())
+            .collect();
         drop(running);
         if let Some(directory) = &directory {
-            metrics.memory(&directory.memory_in_use(), &directory.memory().parts());
+            let of_threads = |of: fn(&CoreStatus) -> usize| statuses.iter().map(of).sum::<usize>() as u64;
+            let mut in_use = directory.memory_in_use();
+            in_use.extend([
+                ("caches", of_threads(|status| status.cache_bytes)),
+                ("overlays", of_threads(|status| status.overlay_bytes)),
+                ("outbox", of_threads(|status| status.outbox_bytes)),
+                ("input-queues", of_threads(|status| status.queue_bytes)),
+            ]);
+            let mut limits = directory.memory().parts().to_vec();
+            limits.push(("total", directory.memory().total()));
+            metrics.memory(&in_use, &limits);
         }
         let set_aside = directory.map_or(0, |directory| directory.set_aside_total());
         metrics.publish(self.state.borrow().number(), alive, failed, set_aside);

@@ -15,7 +15,7 @@ use crate::error::{Error, ProcessResult};
 use crate::fetch::Fetched;
 use crate::kafka::admin::AdminClient;
 use crate::membership::{MemberEpoch, MembershipEvent, StatusCode, TaskGate};
-use crate::metrics::publish::ThreadMetrics;
+use crate::metrics::publish::{Phase, ThreadMetrics};
 use crate::runtime::{CoreStatus, FailureClass, GroupIdentity, Reaction, RestoreProgress, StreamThreadCore};
 use crate::topology::TopologyPlan;
 
@@ -35,6 +35,10 @@ const RETRY_MS: i64 = 200;
 const ALIVE_MS: i64 = 100;
 /// How often the thread's status is published, milliseconds.
 const PUBLISH_MS: i64 = 100;
+/// How often the storage is asked about itself for metrics, milliseconds.
+const DEEP_MS: i64 = 10_000;
+/// Effects that the committer carries out and measures.
+const HANDED_OVER: [&str; 3] = ["flush", "send-offsets", "commit"];
 /// How long a leave may take.
 const LEAVE_WAIT: Duration = Duration::from_secs(2);
 /// How long the last commit of a stopping thread may take if nothing else was said, milliseconds.
@@ -88,6 +92,9 @@ pub(super) struct StreamThread {
     pub(super) state: State,
     pub(super) alive_ms: i64,
     pub(super) published_ms: i64,
+    pub(super) published_ns: u64,
+    /// When the storage was last asked about itself.
+    pub(super) deep_ms: i64,
     pub(super) fetched: Vec<Fetched>,
     /// Records processed between two looks at the clock.
     pub(super) chunk: usize,
@@ -155,11 +162,13 @@ impl StreamThread {
         }
         self.effects()?;
         if self.core.waits_for_commit() {
+            let waiting_ns = Clock::now_ns();
             self.look_at_commit(COMMIT_WAIT_MS)?;
+            self.metrics.effects(Clock::now_ns() - waiting_ns);
             return Ok(());
         }
         let wait_ms = self.wait_ms();
-        let polling_ms = self.clock.now_ms();
+        let polling_ns = Clock::now_ns();
         let mut fetched = std::mem::take(&mut self.fetched);
         let fetching = self.clients.consumer.fetch(ROUND_RECORDS, wait_ms, &mut fetched);
         fetching.map_err(|error| Error::Kafka {
@@ -167,12 +176,12 @@ impl StreamThread {
             code: error.name.clone(),
             message: error.to_string(),
         })?;
-        let polled_ms = self.clock.now_ms();
-        self.metrics.polled(polled_ms - polling_ms, records_in(&fetched));
+        let (polled_ms, polled_ns) = (self.clock.now_ms(), Clock::now_ns());
+        self.metrics.polled(polled_ns - polling_ns, records_in(&fetched));
         self.core.accept(&mut fetched)?;
         self.fetched = fetched;
         let records = self.process(polled_ms)?;
-        self.metrics.processed(self.clock.now_ms() - polled_ms, records);
+        self.metrics.processed(Clock::now_ns() - polled_ns, records);
         self.effects()?;
         self.publish();
         Ok(())
@@ -184,8 +193,10 @@ impl StreamThread {
         let mut records = 0;
         loop {
             let before_ms = self.now_and_alive();
+            let before_ns = Clock::now_ns();
             let done = self.core.process(before_ms, self.chunk)?;
             records += done;
+            self.measure_chunk(before_ns, done);
             let after_ms = self.clock.now_ms();
             let drained = done < self.chunk;
             match after_ms - before_ms {
@@ -200,6 +211,14 @@ impl StreamThread {
         }
     }
 
+    fn measure_chunk(&mut self, before_ns: u64, records: usize) {
+        if records > 0 {
+            let now_ns = Clock::now_ns();
+            self.metrics.chunk(now_ns - before_ns, records);
+            self.metrics.start_up(Phase::FirstRecord, now_ns);
+        }
+    }
+
     fn now_and_alive(&mut self) -> i64 {
         let now_ms = self.clock.now_ms();
         if now_ms - self.alive_ms >= ALIVE_MS {
@@ -210,7 +229,7 @@ impl StreamThread {
     }
 
     fn effects(&mut self) -> ProcessResult {
-        let started_ms = self.clock.now_ms();
+        let started_ns = Clock::now_ns();
         loop {
             // What the group says comes first: a thread that was stopped for long must hear that it lost its tasks
             // before it sends anything of them (design rules 1.1 and 6.3).
@@ -218,18 +237,27 @@ impl StreamThread {
             self.look_at_commit(0)?;
             let now_ms = self.clock.now_ms();
             let Some(effect) = self.core.next_effect(now_ms)? else {
-                self.metrics.effects(now_ms - started_ms);
+                self.metrics.effects(Clock::now_ns() - started_ns);
                 return Ok(());
             };
+            let (step, step_ns) = (effect.name(), Clock::now_ns());
             self.clients.perform(effect, &mut self.core, self.clock.now_ms())?;
+            if !HANDED_OVER.contains(&step) {
+                self.metrics.step(step, Clock::now_ns() - step_ns);
+            }
             self.now_and_alive();
         }
     }
 
     fn look_at_commit(&mut self, timeout_ms: u64) -> ProcessResult<bool> {
         let clock = self.clock;
-        self.clients
-            .look_at_commit(&mut self.core, timeout_ms, || clock.now_ms())
+        let looked = self
+            .clients
+            .look_at_commit(&mut self.core, timeout_ms, || clock.now_ms());
+        for (step, took_ns) in self.clients.took_ns.drain(..) {
+            self.metrics.step(step, took_ns);
+        }
+        looked
     }
 
     /// How long to wait for records: not at all while there is work, never past the next commit or punctuation.
@@ -307,6 +335,9 @@ impl StreamThread {
                     return Ok(());
                 }
                 let active = self.gate.assigned(active, ready, &status);
+                if !active.is_empty() {
+                    self.metrics.start_up(Phase::Join, Clock::now_ns());
+                }
                 let active = if self.closing { Vec::new() } else { active };
                 let group = GroupIdentity {
                     member_id: member.member_id,
@@ -421,14 +452,26 @@ impl StreamThread {
         }
         self.publish_at(now_ms);
         let running = settled && self.gate.is_open();
+        if running {
+            self.metrics.start_up(Phase::Restore, Clock::now_ns());
+        }
         self.tell(if running { State::Running } else { State::Rebalancing });
     }
 
     fn publish_at(&mut self, now_ms: i64) {
         let (status, restores) = (self.core.status(), self.clients.restorer.progress());
-        let elapsed_ms = now_ms - self.published_ms;
+        let now_ns = Clock::now_ns();
+        let elapsed_ns = now_ns - std::mem::replace(&mut self.published_ns, now_ns);
+        let commits: Vec<_> = self.core.take_commits().collect();
+        let core = &self.core;
+        let gone = |task| core.counters_of_gone(task);
         self.metrics
-            .publish(&status, self.core.take_commits(), &restores, elapsed_ms);
+            .publish(&status, commits.into_iter(), &restores, gone, elapsed_ns);
+        let deep = now_ms - self.deep_ms >= DEEP_MS;
+        if deep {
+            self.deep_ms = now_ms;
+        }
+        self.metrics.publish_meters(core.meters(), elapsed_ns, deep);
         self.published_ms = now_ms;
         self.shared.set(status, restores);
     }

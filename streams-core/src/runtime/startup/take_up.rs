@@ -2,6 +2,7 @@
 
 use crate::TaskId;
 use crate::error::{Error, ProcessResult};
+use crate::processor::TaskCounters;
 use crate::runtime::core::{Owned, Slot, StreamThreadCore};
 use crate::runtime::effect::{Assignment, Effect, RestoreFailure, Restored};
 use crate::task::{Task, TaskLimits, TaskSeed};
@@ -45,11 +46,16 @@ impl StreamThreadCore {
             None => {
                 let records: u64 = restored.records.values().sum();
                 self.totals.restored_records += records;
+                let restored_records = TaskCounters {
+                    restored_records: records,
+                    ..TaskCounters::default()
+                };
                 *slot = Slot::Restored {
                     state: Some(restored.state),
                     schedules,
                     inputs,
                 };
+                self.retire(restored.task, restored_records);
                 Ok(())
             }
             Some(failure) => {
@@ -78,7 +84,7 @@ impl StreamThreadCore {
         let (Some(state), schedules, inputs) = (state.take(), std::mem::take(schedules), std::mem::take(inputs)) else {
             return Ok(None);
         };
-        let incarnation = self.incarnation;
+        let (incarnation, meters) = (self.incarnation, self.meters_of(id));
         let mut partitions = Vec::new();
         for input in &inputs {
             let (topic_partition, start_offset) = (input.topic_partition.clone(), input.start_offset);
@@ -126,6 +132,7 @@ impl StreamThreadCore {
             limits,
             now_ms,
             schedules,
+            meters,
         })?;
         self.tasks.insert(id, Slot::Running(Box::new(task)));
         self.totals.tasks_created += 1;

@@ -6,7 +6,7 @@ use super::World;
 use super::nodes::{copy, counting};
 use crate::error::Error;
 use crate::processor::{ErrorHandlers, LogAndContinue};
-use crate::runtime::{CallFailure, Effect, FailureClass, GroupIdentity, Outcome};
+use crate::runtime::{AbortReason, CallFailure, Effect, FailureClass, GroupIdentity, Outcome};
 
 fn world(counts: bool) -> World {
     let mut world = World::new(if counts { counting() } else { copy() }, 1 << 20);
@@ -61,6 +61,7 @@ fn an_abortable_failure_of_any_step_rewinds_and_loses_nothing() {
                 ),
             }
             assert_eq!(totals(&world).aborts, 1, "step {at}");
+            assert_eq!(totals(&world).aborts_by(AbortReason::Refused), 1, "step {at}");
         }
     }
 }
@@ -156,6 +157,7 @@ fn a_stale_member_asks_for_a_heartbeat_at_once_and_its_work_is_not_committed() {
     });
     assert!(world.run(|_, effect| matches!(effect, Effect::HeartbeatNow)).unwrap());
     assert!(world.all("out").is_empty());
+    assert_eq!(totals(&world).aborts_by(AbortReason::StaleMember), 1);
 }
 
 #[test]
@@ -192,6 +194,7 @@ fn rule_1_4_nothing_of_a_lost_incarnation_is_ever_sent() {
     world.run_to_end();
     assert!(world.all("out").is_empty());
     assert!(world.process.as_ref().unwrap().core.status().tasks.is_empty());
+    assert_eq!(totals(&world).aborts_by(AbortReason::TasksLost), 1);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 mod crash;
 mod faults;
+mod meters;
 mod nodes;
 mod pipeline;
 mod tables;
