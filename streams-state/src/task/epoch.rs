@@ -37,6 +37,7 @@ impl TaskState {
         if !self.frozen {
             return Err(self.out_of_order("apply without a frozen epoch"));
         }
+        self.check_disk()?;
         let mut metadata = self.metadata.clone();
         metadata.merge(epoch);
         let batch = self
@@ -61,6 +62,7 @@ impl TaskState {
         })?;
         self.metadata = metadata;
         self.release_frozen();
+        self.save();
         Ok(())
     }
 

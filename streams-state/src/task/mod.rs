@@ -1,6 +1,7 @@
 //! All state of one task: an overlay per store above one database, and the metadata that is written with it.
 
 mod epoch;
+mod on_disk;
 mod open;
 mod restore;
 mod windows;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use crate::durable::Database;
 use crate::error::StateError;
 use crate::family::{Family, Published};
+use crate::memory_disk::DiskTask;
 use crate::metadata::{StoreMetadata, TaskMetadata};
 use crate::overlay::Overlay;
 use crate::range::{Direction, KeyRange, RangeIter};
@@ -30,6 +32,8 @@ pub struct TaskState {
     stores: Vec<Store>,
     published: Published,
     database: Option<Arc<Database>>,
+    /// Tests only: in-memory rows that outlive this value.
+    disk: Option<DiskTask>,
     metadata: TaskMetadata,
     /// An epoch was frozen, with rows or without.
     frozen: bool,
@@ -87,6 +91,7 @@ impl TaskState {
             stores,
             published,
             database,
+            disk: None,
             metadata,
             frozen: false,
             set_aside: None,

@@ -26,6 +26,7 @@ impl TaskState {
         metadata: StoreMetadata,
     ) -> Result<(), StateError> {
         self.check_idle(id)?;
+        self.check_disk()?;
         let (spec, place) = self.shape.store(id)?;
         let layout = match spec.kind {
             StoreKind::KeyValue => None,
@@ -54,6 +55,7 @@ impl TaskState {
         }
         self.metadata.set_store(id, Some(metadata));
         self.store_mut(id)?.rows_from = 0;
+        self.save();
         Ok(())
     }
 
@@ -64,6 +66,7 @@ impl TaskState {
     /// Unknown store, writes of an epoch over it, or the storage could not be written.
     pub fn begin_full_restore(&mut self, id: StoreId) -> Result<(), StateError> {
         self.check_idle(id)?;
+        self.check_disk()?;
         let (spec, place) = self.shape.store(id)?;
         if let (Place::Durable(family), Some(database)) = (place, &self.database) {
             let mut batch = database.batch();
@@ -79,6 +82,7 @@ impl TaskState {
         store.from_zero = true;
         store.expired_below = 0;
         store.rows_from = 0;
+        self.save();
         Ok(())
     }
 
@@ -90,6 +94,7 @@ impl TaskState {
         if !self.store(id)?.from_zero {
             return Err(self.out_of_order("finish of a full restore that was not begun"));
         }
+        self.check_disk()?;
         let (spec, place) = self.shape.store(id)?;
         if let (Place::Durable(_), Some(database)) = (place, &self.database) {
             let mut batch = database.batch();
@@ -99,6 +104,7 @@ impl TaskState {
         }
         self.metadata.set_store(id, Some(metadata));
         self.store_mut(id)?.from_zero = false;
+        self.save();
         Ok(())
     }
 
