@@ -23,6 +23,8 @@ pub struct LogRecord {
 enum Entry {
     Record(LogRecord, Option<u64>),
     Marker,
+    /// Compacted away; its offset stays taken.
+    Removed,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +90,52 @@ impl Log {
         }
     }
 
+    /// Compacts the records below `below` (and below the last stable offset), as the log cleaner does: aborted records go,
+    /// of each key the last record stays, and a deletion stays only if `keep_deletions`. Answers how many went.
+    pub fn compact(&mut self, below: i64, keep_deletions: bool) -> usize {
+        let end = below.min(self.last_stable_offset());
+        let mut latest: BTreeMap<Option<Vec<u8>>, i64> = BTreeMap::new();
+        for entry in &self.entries {
+            if let Entry::Record(record, transaction) = entry
+                && self.is_committed(*transaction)
+            {
+                latest.insert(record.key.clone(), record.offset);
+            }
+        }
+        let fates = &self.fates;
+        let mut removed = 0;
+        for (entry, offset) in self.entries.iter_mut().zip(0_i64..end) {
+            let Entry::Record(record, transaction) = entry else {
+                continue;
+            };
+            let fate = transaction.and_then(|transaction| fates.get(&transaction));
+            let aborted = fate.is_some_and(|fate| *fate != Fate::Committed);
+            let overwritten = latest.get(&record.key).is_some_and(|last| *last > offset);
+            if aborted || overwritten || (record.value.is_none() && !keep_deletions) {
+                *entry = Entry::Removed;
+                removed += 1;
+            }
+        }
+        removed
+    }
+
+    /// The first offset whose record is at or after `timestamp_ms`, among what can be read; the end if there is none.
+    #[must_use]
+    pub fn offset_of_time(&self, timestamp_ms: i64) -> i64 {
+        let found = self.entries.iter().find_map(|entry| match entry {
+            Entry::Record(record, _) if record.timestamp_ms >= timestamp_ms && record.offset >= self.start => {
+                Some(record.offset)
+            }
+            _ => None,
+        });
+        found.unwrap_or_else(|| self.high_watermark())
+    }
+
+    fn is_committed(&self, transaction: Option<u64>) -> bool {
+        let fate = transaction.and_then(|transaction| self.fates.get(&transaction));
+        fate.is_none_or(|fate| *fate == Fate::Committed)
+    }
+
     /// Up to `max` committed records from `from` on, and the position behind what was looked at: past markers and
     /// aborted records, never past the last stable offset.
     #[must_use]
@@ -100,8 +148,7 @@ impl Log {
                 break;
             };
             if let Entry::Record(record, transaction) = entry {
-                let fate = transaction.and_then(|transaction| self.fates.get(&transaction));
-                if fate.is_none_or(|fate| *fate == Fate::Committed) {
+                if self.is_committed(*transaction) {
                     records.push(record.clone());
                 }
             }
@@ -136,6 +183,28 @@ mod tests {
         log.end(1, true);
         let (records, position) = log.read_committed(0, 10);
         assert_eq!((records.len(), position, log.high_watermark()), (3, 4, 4));
+    }
+
+    #[test]
+    fn compaction_keeps_the_last_record_of_each_key_and_every_offset() {
+        let keyed = |key: &str, value: Option<&str>| LogRecord {
+            key: Some(key.as_bytes().to_vec()),
+            value: value.map(|value| value.as_bytes().to_vec()),
+            ..record("")
+        };
+        let mut log = Log::default();
+        for (key, value) in [("a", Some("1")), ("b", Some("1")), ("a", Some("2")), ("b", None)] {
+            log.append(keyed(key, value), None);
+        }
+        log.append(keyed("a", Some("aborted")), Some(1));
+        log.end(1, false);
+        log.append(keyed("a", Some("open")), Some(2));
+        assert_eq!(log.compact(i64::MAX, true), 3);
+        assert_eq!((log.high_watermark(), log.last_stable_offset()), (7, 6));
+        let offsets = |log: &Log| log.read_committed(0, 10).0.iter().map(|r| r.offset).collect::<Vec<_>>();
+        assert_eq!(offsets(&log), [2, 3]);
+        assert_eq!(log.compact(i64::MAX, false), 1);
+        assert_eq!(offsets(&log), [2]);
     }
 
     #[test]

@@ -4,30 +4,24 @@ use std::collections::BTreeMap;
 
 use streams_state::{ChangelogFacts, Cleanup};
 
-use super::broker::{Fenced, MemoryBroker, ProducerSession};
+use super::broker::{MemoryBroker, ProducerSession, TransactionError};
+use super::consumer::{MemoryConsumer, batch_of};
 use super::log::LogRecord;
 use crate::error::{Error, ProcessResult};
-use crate::fetch::{Fetched, PartitionBatch, PartitionId};
+use crate::fetch::{Fetched, PartitionId};
 use crate::murmur2::partition_for_key;
 use crate::outbox::{ANY_PARTITION, OutRecord};
 use crate::runtime::{
-    Assignment, CallFailure, Effect, FailureClass, Outcome, Reports, ResetTo, RestoreFailure, RestoreJob, Restored,
+    CallFailure, Effect, FailureClass, Outcome, Reports, ResetTo, RestoreFailure, RestoreJob, Restored,
     StreamThreadCore,
 };
 use crate::{Headers, TopicPartition};
-
-struct Position {
-    assignment: Assignment,
-    next: i64,
-    eof_told: Option<i64>,
-    paused: bool,
-}
 
 /// The shell of one stream thread over a [`MemoryBroker`].
 pub struct MemoryShell {
     transactional_id: String,
     session: Option<ProducerSession>,
-    positions: BTreeMap<PartitionId, Position>,
+    consumer: MemoryConsumer,
     reports: BTreeMap<u32, Reports>,
     sent: Vec<String>,
 }
@@ -39,7 +33,7 @@ impl MemoryShell {
         MemoryShell {
             transactional_id: transactional_id.to_owned(),
             session: None,
-            positions: BTreeMap::new(),
+            consumer: MemoryConsumer::default(),
             reports: BTreeMap::new(),
             sent: Vec::new(),
         }
@@ -90,7 +84,7 @@ impl MemoryShell {
                 self.session = None;
                 Outcome::Done
             }
-            Effect::FetchCommitted { partitions } if broker.has_open_transaction() => {
+            Effect::FetchCommitted { partitions } if !partitions.iter().all(|tp| broker.is_stable(tp)) => {
                 let message = format!("offsets of {} partitions are not stable", partitions.len());
                 failed(FailureClass::Retriable, "UNSTABLE_OFFSET_COMMIT", &message)
             }
@@ -119,42 +113,29 @@ impl MemoryShell {
                 };
                 Outcome::Ends(partitions.into_iter().map(end).collect())
             }
-            Effect::Assign { partitions } => {
-                for assignment in partitions {
-                    let known = |position: &Position| position.assignment.topic_partition == assignment.topic_partition;
-                    if self.positions.values().any(known) {
-                        // As the real client: a partition is assigned once.
-                        let message = format!("{} is assigned already", assignment.topic_partition);
-                        return Ok(failed(FailureClass::Stop, "_INVALID_ARG", &message));
-                    }
-                    let next = assignment.start_offset;
-                    self.positions.insert(
-                        assignment.id,
-                        Position {
-                            assignment,
-                            next,
-                            eof_told: None,
-                            paused: false,
-                        },
-                    );
-                }
-                Outcome::Done
-            }
+            Effect::Assign { partitions } => self.consumer.assign(partitions),
             Effect::Unassign { partitions } => {
-                self.positions.retain(|id, _| !partitions.contains(id));
+                self.consumer.unassign(&partitions);
                 Outcome::Done
             }
-            Effect::Pause { partitions } => self.set_paused(&partitions, true),
-            Effect::Resume { partitions } => self.set_paused(&partitions, false),
-            Effect::BeginTransaction => self.with_session(|session| broker.begin(session)),
-            Effect::Send { epoch } => self.send(epoch, core, broker),
+            Effect::Pause { partitions } => {
+                self.consumer.set_paused(&partitions, true);
+                Outcome::Done
+            }
+            Effect::Resume { partitions } => {
+                self.consumer.set_paused(&partitions, false);
+                Outcome::Done
+            }
+            // A broker hears of a transaction only with what is first sent in it.
+            Effect::BeginTransaction => self.with_session(|_| Ok(())),
+            Effect::Send { epoch } => self.send(epoch, core, broker, now_ms),
             Effect::Flush { epoch } => Outcome::Flushed(self.reports.remove(&epoch).unwrap_or_default()),
             Effect::SendOffsets { offsets, .. } => {
                 let offsets = offsets
                     .into_iter()
                     .map(|o| (o.topic_partition, o.offset, o.metadata))
                     .collect();
-                self.with_session(|session| broker.send_offsets(session, offsets))
+                self.with_session(|session| broker.send_offsets(session, offsets, now_ms))
             }
             Effect::CommitTransaction { .. } => self.with_session(|session| broker.end_transaction(session, true)),
             Effect::AbortTransaction => {
@@ -178,24 +159,15 @@ impl MemoryShell {
         })
     }
 
-    fn set_paused(&mut self, partitions: &[PartitionId], paused: bool) -> Outcome {
-        for id in partitions {
-            if let Some(position) = self.positions.get_mut(id) {
-                position.paused = paused;
-            }
-        }
-        Outcome::Done
-    }
-
-    fn with_session(&self, call: impl FnOnce(&ProducerSession) -> Result<(), Fenced>) -> Outcome {
-        let result = self.session.as_ref().ok_or(Fenced).and_then(call);
+    fn with_session(&self, call: impl FnOnce(&ProducerSession) -> Result<(), TransactionError>) -> Outcome {
+        let result = self.session.as_ref().ok_or(TransactionError::Fenced).and_then(call);
         result.map_or_else(
             |error| failed(FailureClass::Fenced, "_FENCED", &error.to_string()),
             |()| Outcome::Done,
         )
     }
 
-    fn send(&mut self, epoch: u32, core: &mut StreamThreadCore, broker: &mut MemoryBroker) -> Outcome {
+    fn send(&mut self, epoch: u32, core: &mut StreamThreadCore, broker: &mut MemoryBroker, now_ms: i64) -> Outcome {
         let Some(session) = self.session.clone() else {
             return failed(FailureClass::Fenced, "_FENCED", "no producer");
         };
@@ -207,7 +179,12 @@ impl MemoryShell {
                     ANY_PARTITION => any_partition(record.key, broker.partitions(topic)),
                     partition => partition,
                 };
-                match broker.send(&session, &TopicPartition::new(topic, partition), log_record(&record)) {
+                match broker.send(
+                    &session,
+                    &TopicPartition::new(topic, partition),
+                    log_record(&record),
+                    now_ms,
+                ) {
                     Err(error) => return failed(FailureClass::Fenced, "_FENCED", &error.to_string()),
                     Ok(None) => {
                         return failed(
@@ -234,42 +211,19 @@ impl MemoryShell {
 
     /// Fetches what there is: committed records, then an end mark for each partition whose end moved.
     pub fn fetch(&mut self, broker: &MemoryBroker, max: usize) -> Vec<Fetched> {
-        let mut fetched = Vec::new();
-        for (id, position) in &mut self.positions {
-            if position.paused {
-                continue;
-            }
-            let Some(log) = broker.log(&position.assignment.topic_partition) else {
-                continue;
-            };
-            let (records, next) = log.read_committed(position.next, max);
-            let drained = records.len() < max;
-            if !records.is_empty() {
-                fetched.push(Fetched::Records(batch_of(
-                    *id,
-                    position.assignment.incarnation,
-                    &records,
-                )));
-            }
-            position.next = next;
-            if drained && position.eof_told != Some(next) {
-                position.eof_told = Some(next);
-                fetched.push(Fetched::Eof {
-                    partition: *id,
-                    incarnation: position.assignment.incarnation,
-                    offset: next,
-                });
-            }
-        }
-        fetched
+        self.consumer.fetch(broker, max)
     }
 }
 
-fn any_partition(key: Option<&[u8]>, count: Option<i32>) -> i32 {
+/// The partition that the client's partitioner chooses; records without a key go to the first.
+#[must_use]
+pub fn any_partition(key: Option<&[u8]>, count: Option<i32>) -> i32 {
     key.zip(count).map_or(0, |(key, count)| partition_for_key(key, count))
 }
 
-fn log_record(record: &OutRecord<'_>) -> LogRecord {
+/// A record of an outbox as it lies in a log, its offset not known yet.
+#[must_use]
+pub fn log_record(record: &OutRecord<'_>) -> LogRecord {
     LogRecord {
         offset: -1,
         timestamp_ms: record.timestamp_ms,
@@ -279,27 +233,9 @@ fn log_record(record: &OutRecord<'_>) -> LogRecord {
     }
 }
 
-fn batch_of(id: PartitionId, incarnation: u64, records: &[LogRecord]) -> PartitionBatch {
-    let mut batch = PartitionBatch::new(id, incarnation);
-    for record in records {
-        let headers = record
-            .headers
-            .iter()
-            .map(|header| (&*header.key, header.value.as_deref()));
-        // A batch refuses only at a size that a test never reaches.
-        let _ = batch.push(
-            record.offset,
-            record.timestamp_ms,
-            -1,
-            record.key.as_deref(),
-            record.value.as_deref(),
-            headers,
-        );
-    }
-    batch
-}
-
-fn start_of(broker: &MemoryBroker, topic_partition: TopicPartition, reset: ResetTo) -> (TopicPartition, i64) {
+/// Where a partition without a committed offset starts.
+#[must_use]
+pub fn start_of(broker: &MemoryBroker, topic_partition: TopicPartition, reset: ResetTo) -> (TopicPartition, i64) {
     let log = broker.log(&topic_partition);
     let offset = match reset {
         ResetTo::Earliest => log.map_or(0, super::log::Log::log_start),
@@ -308,7 +244,9 @@ fn start_of(broker: &MemoryBroker, topic_partition: TopicPartition, reset: Reset
     (topic_partition, offset)
 }
 
-fn facts(broker: &MemoryBroker, topic_partition: &TopicPartition) -> ChangelogFacts {
+/// What the broker says about a changelog whose clean-up removes nothing.
+#[must_use]
+pub fn facts(broker: &MemoryBroker, topic_partition: &TopicPartition) -> ChangelogFacts {
     let log = broker.log(topic_partition);
     ChangelogFacts {
         topic_id: None,

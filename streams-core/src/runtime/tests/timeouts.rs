@@ -106,7 +106,6 @@ fn a_failure_in_time_leaves_the_size_of_transactions_alone() {
 /// A transaction of another producer on `in-0` that nobody ends.
 fn leave_open(world: &mut World) {
     let session = world.broker.init_producer("another");
-    world.broker.begin(&session).unwrap();
     let record = LogRecord {
         offset: 0,
         timestamp_ms: 0,
@@ -116,7 +115,7 @@ fn leave_open(world: &mut World) {
     };
     world
         .broker
-        .send(&session, &TopicPartition::new("in", 0), record)
+        .send(&session, &TopicPartition::new("in", 0), record, world.now_ms)
         .unwrap();
 }
 
