@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+#[cfg(feature = "kafka")]
 use rdkafka::error::KafkaError;
 
 /// The result of this crate's calls.
@@ -99,6 +100,7 @@ pub enum Error {
         bootstrap: String,
     },
     /// Kafka refused a request, or could not be reached.
+    #[cfg(feature = "kafka")]
     #[error("cannot {what}: {source}")]
     Client {
         /// What was attempted, with topic and partition where there is one.
@@ -133,11 +135,13 @@ pub enum Error {
 }
 
 impl Error {
+    #[cfg(feature = "kafka")]
     pub(crate) fn io(what: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.into();
         move |source| Self::Io { what, path, source }
     }
 
+    #[cfg(feature = "kafka")]
     pub(crate) fn client(what: impl Into<String>) -> impl FnOnce(KafkaError) -> Self {
         let what = what.into();
         move |source| Self::Client { what, source }

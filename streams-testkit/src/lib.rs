@@ -48,32 +48,56 @@
 //! - [`Collector`] and [`Record`]: what a read-committed consumer sees, to the last stable offset; [`latest_by_key`].
 //! - [`Backlog`]: what a group has not committed yet, to know when an application is done.
 //! - [`ChildApp`], [`RunningApp`], [`KillLoop`], [`Seeded`]: applications as processes that can be killed at any moment.
+//! - `simulate` (feature `simulate`): topologies under seeded faults, without a broker.
 //!
 //! Every wait has a bound, and its error says what was seen instead.
 
+// The topologies of the example are those of the simulator's own tests too.
+#[cfg(all(test, feature = "simulate"))]
+extern crate self as streams_testkit;
+
+#[cfg(feature = "kafka")]
 mod backlog;
+#[cfg(feature = "kafka")]
 mod child;
+#[cfg(feature = "kafka")]
 mod collector;
 mod error;
+#[cfg(feature = "kafka")]
 mod kafka;
+#[cfg(feature = "kafka")]
 mod produce;
 mod seed;
+#[cfg(feature = "simulate")]
+pub mod simulate;
+#[cfg(feature = "kafka")]
 mod supervise;
+#[cfg(feature = "kafka")]
 mod topics;
+#[cfg(feature = "kafka")]
 mod wait;
 
+#[cfg(feature = "kafka")]
 pub use backlog::Backlog;
+#[cfg(feature = "kafka")]
 pub use child::{ChildApp, KillLoop, KillReport, RunningApp, is_child_of_test};
+#[cfg(feature = "kafka")]
 pub use collector::{Collector, Isolation, Record, latest_by_key};
 pub use error::{Error, Result};
+#[cfg(feature = "kafka")]
 pub use kafka::{BOOTSTRAP_VARIABLE, Kafka, KafkaOptions, Profile};
+#[cfg(feature = "kafka")]
 pub use produce::{NewRecord, Transaction};
 pub use seed::{SEED_VARIABLE, Seeded};
+#[cfg(feature = "kafka")]
 pub use supervise::Exit;
+#[cfg(feature = "kafka")]
 pub use topics::Topics;
+#[cfg(feature = "kafka")]
 pub use wait::wait_until;
 
 /// The last `count` lines, for error messages.
+#[cfg(feature = "kafka")]
 pub(crate) fn last_lines(text: &str, count: usize) -> String {
     let lines: Vec<_> = text.lines().collect();
     let start = lines.len().saturating_sub(count);

@@ -12,6 +12,7 @@ mod lint;
 mod nightly;
 mod progress;
 mod setup;
+mod simulate;
 mod test;
 
 use std::process::ExitCode;
@@ -26,6 +27,8 @@ cargo xtask COMMAND
   demo [ARGS]                    setup, then the billing example on a real Kafka with one SIGKILL in the middle
   bench [NAME [ARGS]]            one benchmark; without a name: the list
   cases FILE                     runs the operator cases of FILE through the test driver
+  simulate [--seeds N] [--seed S] [--topology NAME] [--trace]
+                                 the core under seeded faults, without C++ (default: 300 seeds)
   nightly [--list|NAME...]       the long runs
 
 Compiled files go to CARGO_TARGET_DIR as with any cargo call; tools that xtask installs for itself go to
@@ -54,6 +57,7 @@ fn run(args: &[String]) -> anyhow::Result<ExitCode> {
         "demo" => demo::command(rest),
         "bench" => bench::command(rest),
         "cases" => cases::command(rest),
+        "simulate" => simulate::command(rest),
         "nightly" => nightly::command(rest),
         "help" | "--help" | "-h" => {
             println!("{HELP}");

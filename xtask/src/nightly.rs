@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 
 use crate::cargo::Metadata;
 use crate::progress::{self, Stage};
-use crate::{lint, setup, test};
+use crate::{lint, setup, simulate, test};
 
 /// Runs all long stages, or those named; `--list` lists them.
 pub(crate) fn command(args: &[String]) -> Result<ExitCode> {
@@ -33,6 +33,8 @@ pub(crate) fn command(args: &[String]) -> Result<ExitCode> {
 pub(crate) fn stages(metadata: &Metadata) -> Result<Vec<Stage>> {
     let many_cases = test::core_tests().env("PROPTEST_CASES", "20000");
     let mut stages = vec![Stage::cargo("properties", many_cases)];
+    let seeds = ["--seeds", "10000"].map(str::to_owned);
+    stages.push(Stage::cargo("seeds", simulate::call(&seeds)));
     // 200 kills instead of the 20 of every change.
     let crash = test::test_binary("crash", metadata)?;
     if let [call] = crash.calls() {

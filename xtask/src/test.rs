@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use crate::cargo::{Invocation, LIBRARIES, Metadata};
 use crate::features;
 use crate::progress::{self, Stage, Work};
-use crate::setup;
+use crate::{setup, simulate};
 
 /// Test binaries of `streams-tests` that are not written yet. A binary that is missing without standing here is a
 /// failure: deleting a test file must not make the run greener.
@@ -67,6 +67,7 @@ pub(crate) fn stages(subset: &str, metadata: &Metadata) -> Result<Vec<Stage>> {
 fn core_stages(metadata: &Metadata) -> Vec<Stage> {
     vec![
         Stage::cargo("core without C++", core_tests()),
+        Stage::cargo_each("simulator", simulate::calls_of_a_change()),
         Stage::cargo("xtask", Invocation::new(["test", "-p", "xtask"])),
         Stage::cargo_each("each feature alone, without C++", features::checks(metadata, false)),
     ]

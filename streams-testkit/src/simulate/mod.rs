@@ -1,0 +1,277 @@
+//! A simulator: the shipped core, several instances with threads and tasks, in a seeded world where things go wrong.
+//!
+//! Brokers with transactions, markers and fencing, the group's coordinator, disks, clocks and the network are simulated;
+//! what decides is the core that runs in production ([`streams_core::runtime`], [`streams_core::membership`]). Time is
+//! virtual and every choice comes from the seed, so that a seed is a run: a failure is repeated by its number.
+//!
+//! What goes wrong: processes crash at any effect and between, lose power, lose their disk, are paused for longer than
+//! any timeout and wake up as zombies; requests and answers are lost, slow or doubled, commits end with an unknown
+//! outcome and may land late; transactions time out, coordinators move, tasks move, disks are full, clocks differ.
+//!
+//! What must come out: the outputs and changelogs of a run without faults, committed offsets that never go back, every
+//! task at one thread, stores equal to their changelogs, and an end: an application that is not done within 20 minutes
+//! of virtual time after the last fault is stuck.
+//!
+//! # Example
+//! ```
+//! use std::collections::BTreeMap;
+//! use streams_dsl::StreamsBuilder;
+//! use streams_testkit::simulate::{Compare, InputRecord, Simulation};
+//!
+//! let builder = StreamsBuilder::new();
+//! builder.stream::<String, String>("in").filter(|_, value| value != "skip").to("out");
+//! let inputs: Vec<_> = ["one", "skip", "two"]
+//!     .iter()
+//!     .enumerate()
+//!     .map(|(at, value)| InputRecord::new("in", "key", *value, 1_000 + at as i64))
+//!     .collect();
+//! let report = Simulation::new(builder.build()?, vec![inputs]).compare(Compare::Exact).run(0..5)?;
+//! assert_eq!(report.seeds, 5);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod calls;
+mod coordinator;
+mod drive;
+mod effects;
+mod heartbeats;
+mod machines;
+mod oracle;
+mod process;
+mod restorer;
+mod scenario;
+mod serve;
+mod trace;
+mod watch;
+mod weather;
+mod world;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+
+use streams_core::Error;
+use streams_core::topology::Topology;
+
+use self::oracle::Written;
+use self::scenario::Scenario;
+use self::weather::Weather;
+use self::world::World;
+use crate::Seeded;
+
+pub use self::scenario::{Compare, InputRecord, Phases};
+pub use self::weather::FaultCounts;
+
+/// Lines of a trace that a failure shows.
+const SHOWN_LINES: usize = 120;
+
+/// A topology to be simulated.
+#[derive(Clone)]
+pub struct Simulation {
+    topology: Topology,
+    phases: Phases,
+    partitions: BTreeMap<String, i32>,
+    compare: Compare,
+    settle_ms: i64,
+}
+
+/// What many runs were.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SimulationReport {
+    /// Runs.
+    pub seeds: u64,
+    /// Faults by kind, over all runs.
+    pub faults: FaultCounts,
+    /// Output records compared.
+    pub records: u64,
+    /// Virtual time, milliseconds.
+    pub virtual_ms: i64,
+}
+
+impl SimulationReport {
+    /// Adds another report.
+    pub fn add(&mut self, other: &SimulationReport) {
+        self.seeds += other.seeds;
+        self.records += other.records;
+        self.virtual_ms += other.virtual_ms;
+        for (what, count) in &other.faults {
+            *self.faults.entry(what).or_default() += count;
+        }
+    }
+}
+
+/// A run that did not end as it must. Its text has the seed and the end of the trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SimulationFailure {
+    /// The seed: the same one fails in the same way.
+    pub seed: u64,
+    /// What is wrong.
+    pub what: String,
+    /// What happened, in order; times are virtual milliseconds since the start.
+    pub trace: Vec<String>,
+}
+
+impl fmt::Display for SimulationFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "seed {} fails: {}", self.seed, self.what)?;
+        let first = self.trace.len().saturating_sub(SHOWN_LINES);
+        writeln!(
+            f,
+            "the last {} of {} lines of its trace:",
+            self.trace.len() - first,
+            self.trace.len()
+        )?;
+        for line in self.trace.get(first..).unwrap_or_default() {
+            writeln!(f, "{line}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for SimulationFailure {}
+
+/// Runs a topology under faults, once for each seed, and compares what comes out with a run without faults.
+///
+/// The input is one phase, topics have two partitions, and outputs are compared by the last value of each key; for
+/// anything else use [`Simulation`].
+///
+/// # Errors
+/// The first run that does not end as it must.
+pub fn simulate(
+    topology: &Topology,
+    inputs: Vec<InputRecord>,
+    seeds: Range<u64>,
+) -> Result<SimulationReport, SimulationFailure> {
+    Simulation::new(topology.clone(), vec![inputs]).run(seeds)
+}
+
+impl Simulation {
+    /// A topology with its input.
+    #[must_use]
+    pub fn new(topology: Topology, phases: Phases) -> Self {
+        Simulation {
+            topology,
+            phases,
+            partitions: BTreeMap::new(),
+            compare: Compare::Latest,
+            settle_ms: 1_000,
+        }
+    }
+
+    /// The number of partitions of an external topic; the default is 2.
+    #[must_use]
+    pub fn partitions(mut self, topic: &str, count: i32) -> Self {
+        self.partitions.insert(topic.to_owned(), count);
+        self
+    }
+
+    /// How outputs are compared; the default is [`Compare::Latest`]. Only with it runs use the record cache.
+    #[must_use]
+    pub fn compare(mut self, compare: Compare) -> Self {
+        self.compare = compare;
+        self
+    }
+
+    /// For how long nothing may change before the topology counts as done with its input, milliseconds: longer than its
+    /// wall-clock punctuations. The default is 1000.
+    #[must_use]
+    pub fn settle_ms(mut self, settle_ms: i64) -> Self {
+        self.settle_ms = settle_ms;
+        self
+    }
+
+    /// Runs each seed.
+    ///
+    /// # Errors
+    /// The first run that does not end as it must, with its seed and trace.
+    pub fn run(&self, seeds: Range<u64>) -> Result<SimulationReport, SimulationFailure> {
+        let first = seeds.start;
+        let failed = |seed, what: String| SimulationFailure {
+            seed,
+            what,
+            trace: Vec::new(),
+        };
+        let scenario = self.scenario().map_err(|error| failed(first, error.to_string()))?;
+        let expected = self.expected(&scenario).map_err(|what| failed(first, what))?;
+        let mut report = SimulationReport::default();
+        for seed in seeds {
+            let run = self.run_one(&scenario, &expected, seed, false);
+            if let Err(what) = run.result {
+                let again = self.run_one(&scenario, &expected, seed, true);
+                return Err(SimulationFailure {
+                    seed,
+                    what,
+                    trace: again.trace,
+                });
+            }
+            report.add(&SimulationReport {
+                seeds: 1,
+                faults: run.faults,
+                records: expected.records() as u64,
+                virtual_ms: run.virtual_ms,
+            });
+        }
+        Ok(report)
+    }
+
+    /// The whole trace of one seed.
+    ///
+    /// # Errors
+    /// When the topology can't be run at all.
+    pub fn trace(&self, seed: u64) -> Result<Vec<String>, String> {
+        let scenario = self.scenario().map_err(|error| error.to_string())?;
+        let expected = self.expected(&scenario)?;
+        Ok(self.run_one(&scenario, &expected, seed, true).trace)
+    }
+
+    fn scenario(&self) -> Result<Scenario, Box<Error>> {
+        Scenario::new(&self.topology, &self.partitions, self.settle_ms)
+    }
+
+    /// A cache skips steps of results, so only the last ones can be compared.
+    fn may_cache(&self) -> bool {
+        self.compare == Compare::Latest
+    }
+
+    fn expected(&self, scenario: &Scenario) -> Result<Written, String> {
+        let mut world = World::new(scenario, &self.phases, 0, Weather::calm(), false);
+        world.run();
+        match world.failure.take() {
+            Some(what) => Err(format!("the run without faults fails: {what}")),
+            None => Ok(Written::of(&world)),
+        }
+    }
+
+    fn run_one(&self, scenario: &Scenario, expected: &Written, seed: u64, traced: bool) -> Run {
+        let weather = Weather::draw(&mut Seeded::new(seed), self.may_cache());
+        let world = World::new(scenario, &self.phases, seed, weather, traced);
+        self.finish(world, expected)
+    }
+
+    fn finish(&self, mut world: World<'_>, expected: &Written) -> Run {
+        world.run();
+        if world.failure.is_none() {
+            let written = Written::of(&world);
+            let wrong = written.difference(expected, self.compare);
+            if let Some(what) = wrong.or_else(|| oracle::stores_differ(&mut world)) {
+                world.fail(what);
+            }
+        }
+        Run {
+            result: world.failure.take().map_or(Ok(()), Err),
+            faults: std::mem::take(&mut world.weather.counts),
+            virtual_ms: world.now_ms - world::START_MS,
+            trace: world.trace.into_lines(),
+        }
+    }
+}
+
+struct Run {
+    result: Result<(), String>,
+    faults: FaultCounts,
+    virtual_ms: i64,
+    trace: Vec<String>,
+}

@@ -1,0 +1,241 @@
+//! What a run must have led to: the outputs and changelogs of a run without faults, and stores that are their changelogs.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use streams_core::error::ProcessResult;
+use streams_core::fetch::PartitionId;
+use streams_core::restore::replay_all;
+use streams_core::runtime::ChangelogRestore;
+use streams_core::test_driver::{LogRecord, batch_of};
+use streams_core::{Error, TaskId, TopicPartition};
+use streams_state::{Direction, KeyValueStore as _, StateError, StoreMetadata, StoreSpec, TaskState};
+
+use super::scenario::{Compare, Scenario};
+use super::world::World;
+
+type Bytes = Option<Vec<u8>>;
+
+/// What a run has written, by topic.
+#[derive(Debug, Default)]
+pub(super) struct Written {
+    outputs: BTreeMap<String, Vec<(i32, LogRecord)>>,
+    /// The last value of each key.
+    changelogs: BTreeMap<String, BTreeMap<Bytes, Bytes>>,
+}
+
+impl Written {
+    pub(super) fn of(world: &World<'_>) -> Self {
+        let scenario = world.scenario;
+        let outputs = scenario
+            .outputs
+            .iter()
+            .map(|topic| (topic.to_string(), world.broker.read_committed(topic)));
+        let changelogs = changelogs(scenario).map(|(_, _, topic)| {
+            let latest = latest(&world.broker.read_committed(&topic));
+            (topic, latest)
+        });
+        Written {
+            outputs: outputs.collect(),
+            changelogs: changelogs.collect(),
+        }
+    }
+
+    /// How many records the outputs have.
+    pub(super) fn records(&self) -> usize {
+        self.outputs.values().map(Vec::len).sum()
+    }
+
+    /// The first difference from what was expected.
+    pub(super) fn difference(&self, expected: &Written, compare: Compare) -> Option<String> {
+        for (topic, records) in &expected.outputs {
+            let found = self.outputs.get(topic).map(Vec::as_slice).unwrap_or_default();
+            if let Some(what) = differ(found, records, compare) {
+                return Some(format!("{topic} (compared by {compare:?}): {what}"));
+            }
+        }
+        for (topic, expected) in &expected.changelogs {
+            let empty = BTreeMap::new();
+            let found = self.changelogs.get(topic).unwrap_or(&empty);
+            if let Some(what) = first_difference(&shown(found), &shown(expected)) {
+                return Some(format!("{topic}: {what}"));
+            }
+        }
+        None
+    }
+}
+
+fn changelogs(scenario: &Scenario) -> impl Iterator<Item = (u32, String, String)> {
+    scenario.plan.subtopologies.iter().flat_map(|sub| {
+        let own = sub.changelogs.iter().filter(|changelog| !changelog.source_topic);
+        own.map(|changelog| (sub.id, changelog.store.to_string(), changelog.topic.name.to_string()))
+    })
+}
+
+/// The last value of each key; deleted keys are left out.
+fn latest(records: &[(i32, LogRecord)]) -> BTreeMap<Bytes, Bytes> {
+    let all: BTreeMap<Bytes, Bytes> = records
+        .iter()
+        .map(|(_, record)| (record.key.clone(), record.value.clone()))
+        .collect();
+    all.into_iter().filter(|(_, value)| value.is_some()).collect()
+}
+
+fn shown(rows: &BTreeMap<Bytes, Bytes>) -> BTreeMap<String, String> {
+    rows.iter()
+        .map(|(key, value)| (text(key.as_deref()), text(value.as_deref())))
+        .collect()
+}
+
+fn differ(found: &[(i32, LogRecord)], expected: &[(i32, LogRecord)], compare: Compare) -> Option<String> {
+    let by_key = |records: &[(i32, LogRecord)], times: bool| {
+        let mut keys: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (partition, record) in records {
+            let key = format!("{}/{partition}", text(record.key.as_deref()));
+            let value = text(record.value.as_deref());
+            let value = if times {
+                format!("{value} at {}", record.timestamp_ms)
+            } else {
+                value
+            };
+            keys.entry(key).or_default().push(value);
+        }
+        keys
+    };
+    match compare {
+        Compare::Exact => first_difference(&lists(by_key(found, true)), &lists(by_key(expected, true))),
+        Compare::Values => first_difference(&lists(by_key(found, false)), &lists(by_key(expected, false))),
+        Compare::AnyOrder => {
+            let sorted = |records| {
+                let mut keys = by_key(records, true);
+                keys.values_mut().for_each(|values| values.sort_unstable());
+                lists(keys)
+            };
+            first_difference(&sorted(found), &sorted(expected))
+        }
+        Compare::Latest => first_difference(&shown(&latest(found)), &shown(&latest(expected))),
+    }
+}
+
+fn lists(keys: BTreeMap<String, Vec<String>>) -> BTreeMap<String, String> {
+    keys.into_iter().map(|(key, values)| (key, values.join(", "))).collect()
+}
+
+fn first_difference(found: &BTreeMap<String, String>, expected: &BTreeMap<String, String>) -> Option<String> {
+    for (key, value) in expected {
+        match found.get(key) {
+            None => return Some(format!("{key} is missing, it should have: {value}")),
+            Some(found) if found != value => return Some(format!("{key} has: {found}\n  and should have: {value}")),
+            Some(_) => {}
+        }
+    }
+    let more = found.iter().find(|(key, _)| !expected.contains_key(*key));
+    more.map(|(key, value)| format!("{key} has: {value}\n  and should not be there"))
+}
+
+/// Bytes as text where they are, else as a number or in hexadecimal.
+pub(super) fn text(bytes: Option<&[u8]>) -> String {
+    let Some(bytes) = bytes else { return "null".to_owned() };
+    match std::str::from_utf8(bytes) {
+        Ok(text) if text.chars().all(|c| !c.is_control()) => text.to_owned(),
+        _ => match <[u8; 8]>::try_from(bytes) {
+            Ok(number) => i64::from_be_bytes(number).to_string(),
+            Err(_) => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
+        },
+    }
+}
+
+/// Compares the stores of every running task with what a replay of their changelogs gives.
+pub(super) fn stores_differ(world: &mut World<'_>) -> Option<String> {
+    let logged: Vec<(u32, String, String)> = changelogs(world.scenario).collect();
+    let mut machines = std::mem::take(&mut world.instances);
+    let mut difference = None;
+    for thread in machines
+        .iter_mut()
+        .flat_map(|machine| machine.threads.iter_mut().flatten())
+    {
+        let tasks: Vec<TaskId> = thread.core.status().tasks.iter().map(|task| task.id).collect();
+        for task in tasks {
+            let Some((_, cx)) = thread.core.task_parts(task) else {
+                continue;
+            };
+            for (_, store, topic) in logged.iter().filter(|(sub, _, _)| *sub == task.subtopology) {
+                let topic_partition = TopicPartition::new(topic.as_str(), task.partition);
+                let found = store_differs(cx.state(), store, &topic_partition, world);
+                difference = difference.or(found.map(|what| format!("store {store} of task {task}: {what}")));
+            }
+        }
+    }
+    world.instances = machines;
+    difference
+}
+
+fn store_differs(
+    state: &mut TaskState,
+    store: &str,
+    topic_partition: &TopicPartition,
+    world: &World<'_>,
+) -> Option<String> {
+    let specs: Vec<StoreSpec> = state.specs().map(|(_, spec)| spec.clone()).collect();
+    let timestamped = world
+        .scenario
+        .topology
+        .store(store)
+        .is_none_or(|store| store.factory.is_timestamped());
+    let log = world.broker.log(topic_partition)?;
+    let fresh = || -> ProcessResult<TaskState> {
+        let state = |source| Error::State {
+            task: "replayed".to_owned(),
+            source,
+        };
+        let mut fresh = TaskState::in_memory("replayed", specs).map_err(state)?;
+        let Some(id) = fresh.store_id(store) else {
+            return Ok(fresh);
+        };
+        let changelog = ChangelogRestore {
+            store: id,
+            name: store.to_owned(),
+            topic_partition: topic_partition.clone(),
+            from: log.log_start(),
+            to: log.high_watermark(),
+            exact_end: false,
+            from_zero: true,
+            timestamped,
+            rows: None,
+            metadata: StoreMetadata {
+                changelog_topic_id: None,
+                position: 0,
+                own_commit: false,
+                applied_at_ms: 0,
+            },
+        };
+        replay_all(&mut fresh, &changelog, |from| {
+            let (records, next) = log.read_committed(from, 1_000);
+            (batch_of(PartitionId(0), 0, &records), next)
+        })?;
+        Ok(fresh)
+    };
+    let mut fresh = match fresh() {
+        Ok(fresh) => fresh,
+        Err(error) => return Some(error.to_string()),
+    };
+    let (found, expected) = match (rows(state, store), rows(&mut fresh, store)) {
+        (Ok(found), Ok(expected)) => (found, expected),
+        (Err(error), _) | (_, Err(error)) => return Some(error.to_string()),
+    };
+    first_difference(&found, &expected)
+}
+
+fn rows(state: &mut TaskState, store: &str) -> Result<BTreeMap<String, String>, StateError> {
+    let Some(id) = state.store_id(store) else {
+        return Ok(BTreeMap::new());
+    };
+    let mut rows = BTreeMap::new();
+    let mut all = state
+        .view(id)?
+        .range(Bound::Unbounded, Bound::Unbounded, Direction::Forward)?;
+    while let Some((key, value)) = all.next().transpose()? {
+        rows.insert(text(Some(&key)), text(Some(&value)));
+    }
+    Ok(rows)
+}

@@ -1,0 +1,254 @@
+//! Processes and their stream threads: what is lost in a crash. The loop of a thread is that of the shipped shell.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use streams_core::TopicPartition;
+use streams_core::membership::member::Member;
+use streams_core::membership::{MembershipCommand, MembershipEvent};
+use streams_core::outbox::ANY_PARTITION;
+use streams_core::runtime::{GlobalCore, Reports, RestoreJob, Restored, StreamThreadCore};
+use streams_core::stores::GlobalStores;
+use streams_core::test_driver::{
+    LogRecord, MemoryBroker, MemoryConsumer, ProducerSession, TransactionError, any_partition, log_record,
+};
+use streams_state::MemoryDisk;
+
+use crate::Seeded;
+
+/// Names a stream thread in one life of its process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key {
+    pub(super) instance: usize,
+    pub(super) life: u32,
+    pub(super) thread: usize,
+}
+
+impl std::fmt::Display for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "i{}t{}.{}", self.instance, self.thread, self.life)
+    }
+}
+
+/// A machine: its disk and identity outlive the processes on it.
+pub(super) struct Instance {
+    pub(super) number: usize,
+    pub(super) life: u32,
+    pub(super) disk: MemoryDisk,
+    /// Of the identity, which is new when the disk is.
+    pub(super) identity: u32,
+    pub(super) up: bool,
+    pub(super) stopping: bool,
+    pub(super) start_planned: bool,
+    pub(super) paused_until_ms: i64,
+    pub(super) threads_stalled_until_ms: i64,
+    /// How far its clock is off, ms.
+    pub(super) clock_offset_ms: i64,
+    pub(super) disk_is_full: bool,
+    /// At some time in this life: what fails may have begun then.
+    pub(super) disk_was_full: bool,
+    pub(super) global: Option<GlobalRun>,
+    pub(super) globals: Arc<GlobalStores>,
+    /// `None` while a thread is being driven, and after its end.
+    pub(super) threads: Vec<Option<Box<Thread>>>,
+}
+
+impl Instance {
+    pub(super) fn new(number: usize) -> Self {
+        Instance {
+            number,
+            life: 0,
+            disk: MemoryDisk::default(),
+            identity: 0,
+            up: false,
+            stopping: false,
+            start_planned: false,
+            paused_until_ms: 0,
+            threads_stalled_until_ms: 0,
+            clock_offset_ms: 0,
+            disk_is_full: false,
+            disk_was_full: false,
+            global: None,
+            globals: Arc::default(),
+            threads: Vec::new(),
+        }
+    }
+
+    pub(super) fn process_id(&self) -> String {
+        format!("p{}-{}", self.number, self.identity)
+    }
+}
+
+/// The global task of a process.
+pub(super) struct GlobalRun {
+    pub(super) core: GlobalCore,
+    pub(super) consumer: MemoryConsumer,
+}
+
+/// Where a thread is in its loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Start,
+    EffectsBeforeFetch,
+    Fetch,
+    EffectsAfterFetch,
+}
+
+/// A stream thread: its core, its clients, its membership.
+pub(super) struct Thread {
+    pub(super) key: Key,
+    pub(super) core: StreamThreadCore,
+    pub(super) consumer: MemoryConsumer,
+    pub(super) producer: Producer,
+    pub(super) member: Member,
+    pub(super) beating: bool,
+    /// Commands for the membership, taken between two requests, as from the shell's mailbox.
+    pub(super) commands: Vec<MembershipCommand>,
+    pub(super) alive_at_ms: i64,
+    pub(super) beat_token: u64,
+    pub(super) member_ended: bool,
+    pub(super) events: VecDeque<MembershipEvent>,
+    /// An event that can't be applied yet.
+    pub(super) waiting: Option<(MembershipEvent, i64)>,
+    pub(super) assignment: u64,
+    pub(super) place: Place,
+    pub(super) round_token: u64,
+    pub(super) wakes_at_ms: i64,
+    pub(super) call: Option<u64>,
+    /// It waits for the answer and does nothing else.
+    pub(super) blocked: bool,
+    /// The call of a commit that has ended while the thread went on.
+    pub(super) answered: Option<u64>,
+    pub(super) restores: VecDeque<RestoreJob>,
+    pub(super) restored: VecDeque<Restored>,
+    pub(super) restoring: bool,
+    /// Which changelog of the first job is being read, and from where.
+    pub(super) restore_position: Option<(usize, i64)>,
+    pub(super) restored_rows: std::collections::BTreeMap<String, u64>,
+    pub(super) closing: bool,
+    pub(super) leaving: bool,
+}
+
+/// A record on its way to the broker.
+#[derive(Clone)]
+pub(super) struct Queued {
+    pub(super) topic_partition: TopicPartition,
+    pub(super) record: LogRecord,
+    slot: u32,
+    epoch: u32,
+}
+
+/// The transactional producer: it sends in the background, in order within a partition.
+pub(super) struct Producer {
+    pub(super) transactional_id: String,
+    pub(super) session: Option<ProducerSession>,
+    pub(super) queue: VecDeque<Queued>,
+    reports: Reports,
+    reports_of: u32,
+    pub(super) fenced: bool,
+}
+
+impl Producer {
+    pub(super) fn new(transactional_id: String) -> Self {
+        Producer {
+            transactional_id,
+            session: None,
+            queue: VecDeque::new(),
+            reports: Reports::default(),
+            reports_of: 0,
+            fenced: false,
+        }
+    }
+
+    /// Takes all that the core has to send.
+    pub(super) fn take(
+        &mut self,
+        core: &mut StreamThreadCore,
+        broker: &MemoryBroker,
+        epoch: u32,
+    ) -> Result<(), String> {
+        for outbox in core.outboxes() {
+            for record in outbox.iter() {
+                let topic = outbox.topic_names().get(record.topic as usize).map_or("", |name| name);
+                let partition = match record.partition {
+                    ANY_PARTITION => any_partition(record.key, broker.partitions(topic)),
+                    partition => partition,
+                };
+                let topic_partition = TopicPartition::new(topic, partition);
+                if broker.log(&topic_partition).is_none() {
+                    return Err(format!("{topic_partition} does not exist"));
+                }
+                self.queue.push_back(Queued {
+                    topic_partition,
+                    record: log_record(&record),
+                    slot: record.slot,
+                    epoch,
+                });
+            }
+        }
+        core.outboxes_sent();
+        Ok(())
+    }
+
+    /// Delivers one record of the queue: the first of the partition of the record at `which`.
+    pub(super) fn deliver(
+        &mut self,
+        which: usize,
+        broker: &mut MemoryBroker,
+        now_ms: i64,
+    ) -> Result<(), TransactionError> {
+        let Some(session) = &self.session else {
+            return Err(TransactionError::Fenced);
+        };
+        let Some(partition) = self.queue.get(which).map(|queued| queued.topic_partition.clone()) else {
+            return Ok(());
+        };
+        let first = self
+            .queue
+            .iter()
+            .position(|queued| queued.topic_partition == partition)
+            .unwrap_or(0);
+        let Some(queued) = self.queue.get(first) else {
+            return Ok(());
+        };
+        let offset = broker.send(session, &queued.topic_partition, queued.record.clone(), now_ms)?;
+        let (slot, epoch) = (queued.slot, queued.epoch);
+        self.queue.remove(first);
+        if self.reports_of != epoch {
+            self.reports_of = epoch;
+            self.reports = Reports::default();
+        }
+        self.reports.acknowledged += 1;
+        if let (Some(offset), 1..) = (offset, slot) {
+            self.reports.highest.insert(slot, offset);
+        }
+        Ok(())
+    }
+
+    pub(super) fn deliver_some(
+        &mut self,
+        rng: &mut Seeded,
+        broker: &mut MemoryBroker,
+        now_ms: i64,
+        most: u64,
+    ) -> Result<(), TransactionError> {
+        for _ in 0..most.min(self.queue.len() as u64) {
+            let which = usize::try_from(rng.below(self.queue.len() as u64)).unwrap_or(0);
+            self.deliver(which, broker, now_ms)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn reports(&self, epoch: u32) -> Reports {
+        if self.reports_of == epoch {
+            self.reports.clone()
+        } else {
+            Reports::default()
+        }
+    }
+
+    /// What is not sent yet is dropped; answers what was perhaps on the wire.
+    pub(super) fn purge(&mut self) -> Vec<Queued> {
+        self.queue.drain(..).collect()
+    }
+}

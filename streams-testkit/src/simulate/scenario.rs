@@ -1,0 +1,113 @@
+//! What is simulated: a topology, its inputs, and how outputs are compared.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use streams_core::topics::Topics;
+use streams_core::topology::{InternalTopicDefaults, Topology, TopologyPlan};
+use streams_core::{Error, TaskId};
+
+/// One record of the input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InputRecord {
+    /// The topic.
+    pub topic: String,
+    /// The key; `None` is null.
+    pub key: Option<Vec<u8>>,
+    /// The value; `None` is null.
+    pub value: Option<Vec<u8>>,
+    /// Event time, milliseconds since the Unix epoch.
+    pub timestamp_ms: i64,
+}
+
+impl InputRecord {
+    /// A record with key and value.
+    pub fn new(topic: &str, key: impl Into<Vec<u8>>, value: impl Into<Vec<u8>>, timestamp_ms: i64) -> Self {
+        InputRecord {
+            topic: topic.to_owned(),
+            key: Some(key.into()),
+            value: Some(value.into()),
+            timestamp_ms,
+        }
+    }
+}
+
+/// The input: records in phases. The next phase begins when all of the last one is processed and committed.
+///
+/// Within a phase a topology may take records of different partitions in any order, as it may in production. Where
+/// results depend on that order (a table must be filled before it is joined) the inputs belong into different phases.
+pub type Phases = Vec<Vec<InputRecord>>;
+
+/// How an output topic is compared with that of the run without faults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compare {
+    /// The records of each key, in order, with their times.
+    Exact,
+    /// The same records with their times, in any order: for outputs whose records of one key come from several partitions.
+    AnyOrder,
+    /// The values of each key in order: for results whose times depend on the order of partitions.
+    Values,
+    /// The last value of each key: for results that a record cache may skip steps of.
+    Latest,
+}
+
+/// What is simulated.
+pub(super) struct Scenario {
+    pub(super) topology: Arc<Topology>,
+    pub(super) plan: Arc<TopologyPlan>,
+    pub(super) topics: Arc<Topics>,
+    pub(super) tasks: BTreeSet<TaskId>,
+    /// Topics that are read by tasks.
+    pub(super) sources: BTreeSet<Arc<str>>,
+    /// Topics that are written and read by nobody of the application.
+    pub(super) outputs: BTreeSet<Arc<str>>,
+    /// For how long nothing may change before a phase counts as done, ms: longer than any wall-clock punctuation.
+    pub(super) settle_ms: i64,
+}
+
+pub(super) const APPLICATION_ID: &str = "app";
+
+impl Scenario {
+    /// # Errors
+    /// When the topology can't be planned.
+    pub(super) fn new(
+        topology: &Topology,
+        partitions: &BTreeMap<String, i32>,
+        settle_ms: i64,
+    ) -> Result<Self, Box<Error>> {
+        let plan = topology
+            .plan(APPLICATION_ID, &InternalTopicDefaults::default())
+            .map_err(Error::from)?;
+        let mut topics = Topics::new(APPLICATION_ID);
+        let external = plan
+            .subtopologies
+            .iter()
+            .flat_map(|sub| sub.external_sources().chain(&sub.sink_topics));
+        for topic in external.chain(plan.global.iter().map(|global| &global.topic)) {
+            topics.set_partitions(topic, partitions.get(&**topic).copied().unwrap_or(2));
+        }
+        let resolved = plan.resolve(|topic| topics.partitions(topic)).map_err(Error::from)?;
+        for (topic, count) in resolved.internal() {
+            topics.set_partitions(topic, count);
+        }
+        let sources: BTreeSet<Arc<str>> = plan
+            .subtopologies
+            .iter()
+            .flat_map(|sub| sub.source_topics.keys().cloned())
+            .collect();
+        let written = plan
+            .subtopologies
+            .iter()
+            .flat_map(|sub| sub.sink_topics.iter().cloned());
+        let outputs = written.filter(|topic| !sources.contains(topic)).collect();
+        Ok(Scenario {
+            topology: Arc::new(topology.clone()),
+            tasks: resolved.task_ids().collect(),
+            plan: Arc::new(plan),
+            topics: Arc::new(topics),
+            sources,
+            outputs,
+            settle_ms,
+        })
+    }
+}
