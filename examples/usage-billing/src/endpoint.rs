@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use metrics_util::MetricKindMask;
 use streams_dsl::metrics::{Kind, METRICS};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, oneshot};
@@ -24,13 +25,19 @@ const REQUESTS: usize = 8;
 /// Between two times at which samples are counted into buckets, so that they do not pile up without a scrape.
 const UPKEEP: Duration = Duration::from_secs(5);
 
+/// A series of which nobody told anything for so long belongs to a task that is gone: no thread lives that long without a
+/// look at its metrics.
+const GONE: Duration = Duration::from_secs(3_600);
+
 /// A recorder with the library's bucket bounds. The caller installs it (before `KafkaStreams::start`) and has its handle
 /// served.
 ///
 /// # Errors
 /// When the bounds are refused, which is a bug.
 pub fn recorder() -> Result<PrometheusBuilder> {
-    let mut builder = PrometheusBuilder::new();
+    // Tasks that were given away are told nothing any more; histograms of tasks that live may have no sample for long.
+    let values = MetricKindMask::COUNTER | MetricKindMask::GAUGE;
+    let mut builder = PrometheusBuilder::new().idle_timeout(values, Some(GONE));
     for metric in METRICS.iter().filter(|metric| metric.kind == Kind::Histogram) {
         builder = builder.set_buckets_for_metric(Matcher::Full(metric.published_name()), metric.buckets())?;
     }

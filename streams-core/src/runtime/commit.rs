@@ -59,8 +59,11 @@ impl StreamThreadCore {
     /// Closes the epoch and plans its steps.
     pub(super) fn plan_commit(&mut self, now_ms: i64) -> ProcessResult {
         self.look_at_lag(now_ms);
+        let span = tracing::info_span!("commit", epoch = self.epoch);
+        let _commit = span.clone().entered();
         let mut closed = ClosedEpoch {
             started_ms: now_ms,
+            span: Some(span),
             ..ClosedEpoch::default()
         };
         for (id, slot) in &mut self.tasks {
@@ -83,6 +86,12 @@ impl StreamThreadCore {
         self.steps
             .extend([Step::Flush, Step::SendOffsets, Step::Commit, Step::Apply]);
         Ok(())
+    }
+
+    /// The span of the commit in progress; none without one.
+    pub(super) fn commit_span(&self) -> tracing::Span {
+        let span = self.closed.as_ref().and_then(|closed| closed.span.clone());
+        span.unwrap_or_else(tracing::Span::none)
     }
 
     /// Plans sending the outboxes. The transaction begins when something is first sent, so that slow user code does not
@@ -184,6 +193,8 @@ impl StreamThreadCore {
     /// When no epoch is closed.
     pub fn apply(&mut self, now_ms: i64) -> ProcessResult {
         const REOPEN_AFTER_MS: i64 = 1_000;
+        let span = self.commit_span();
+        let _commit = span.enter();
         let Some(closed) = &self.closed else {
             return Err(Error::bug("nothing to apply"));
         };

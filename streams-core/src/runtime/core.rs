@@ -75,6 +75,8 @@ pub(super) struct ClosedEpoch {
     pub(super) started_ms: i64,
     /// How long its transaction was open, once it is committed.
     pub(super) open_ms: i64,
+    /// `commit{epoch}`, for what is logged from the close of the epoch until it is applied or given up.
+    pub(super) span: Option<tracing::Span>,
 }
 
 /// The core of one stream thread.
@@ -441,6 +443,11 @@ impl StreamThreadCore {
         let Some(step) = self.in_flight.take() else {
             return Err(Error::bug("an outcome without an effect"));
         };
+        let span = match step.is_of_commit() {
+            true => self.commit_span(),
+            false => tracing::Span::none(),
+        };
+        let _commit = span.enter();
         match outcome {
             Outcome::Failed(failure) => self.step_failed(step, failure, now_ms),
             outcome => {

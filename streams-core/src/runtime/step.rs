@@ -32,6 +32,14 @@ pub(super) enum Step {
 }
 
 impl Step {
+    /// Whether the step belongs to a commit.
+    pub(super) fn is_of_commit(&self) -> bool {
+        matches!(
+            self,
+            Step::Begin | Step::Send | Step::Flush | Step::SendOffsets | Step::Commit | Step::Apply
+        )
+    }
+
     /// Whether the step belongs to the start-up of tasks, which is tried again later instead of stopping commits.
     pub(super) fn is_start_up(&self) -> bool {
         matches!(self, Step::FetchCommitted | Step::ResolveReset | Step::ListChangelogs)

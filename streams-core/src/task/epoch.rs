@@ -33,6 +33,8 @@ impl Task {
     /// position or metadata moved, and at least one input of a task that did anything, since a transaction without
     /// offsets has no group fencing (design rule 1.2).
     pub(crate) fn close_epoch(&mut self) -> ProcessResult<TaskEpoch> {
+        let span = self.span.clone();
+        let _task = span.enter();
         self.stores.flush(&mut self.cx)?;
         self.cx.state.freeze().map_err(|source| Error::state(self.id, source))?;
         let operator_times: Vec<(String, i64)> = self
@@ -79,6 +81,8 @@ impl Task {
         now_ms: i64,
         acked: &dyn Fn(u32) -> Option<i64>,
     ) -> ProcessResult {
+        let span = self.span.clone();
+        let _task = span.enter();
         let state = &mut self.cx.state;
         let stores = self.changelogs.iter().filter_map(|(store, slot)| {
             let changelog_topic_id = state

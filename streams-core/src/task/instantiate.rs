@@ -70,6 +70,8 @@ impl Task {
             schedules,
             meters,
         } = seed;
+        let span = tracing::info_span!("task", task_id = %id);
+        let entered = span.clone().entered();
         let mut cx = TaskContext::new(id, handlers, topics, globals, state, now_ms);
         cx.meters = meters;
         let (partition_times, operator_times) = committed_times(&inputs)?;
@@ -87,8 +89,10 @@ impl Task {
         let committed_schedules = cx.punctuations.next_times();
         // What `init` wrote or forwarded belongs to the next commit, with this task's offsets.
         let touched = !cx.outbox.is_empty() || cx.state.is_dirty() || stores.is_dirty();
+        drop(entered);
         Ok(Task {
             id,
+            span,
             cx,
             sources,
             queues,

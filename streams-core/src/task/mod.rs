@@ -37,6 +37,8 @@ pub(crate) struct TaskLimits {
 /// A running task with its nodes, stores and queues. It never leaves the thread that made it.
 pub(crate) struct Task {
     id: TaskId,
+    /// `task{task_id}`, for what is logged while it works.
+    span: tracing::Span,
     cx: TaskContext,
     sources: Vec<Rc<dyn SourceNode>>,
     queues: Vec<PartitionQueue>,
@@ -87,6 +89,8 @@ impl Task {
 
     /// Processes up to `budget` records; answers how many. `now_ms` is the wall clock, milliseconds since the Unix epoch.
     pub(crate) fn process(&mut self, now_ms: i64, budget: usize) -> ProcessResult<usize> {
+        let span = self.span.clone();
+        let _task = span.enter();
         self.cx.now_ms = now_ms;
         let mut done = 0;
         while done < budget {
@@ -193,6 +197,12 @@ impl Task {
 
     /// Runs the wall-clock punctuations that are due; answers how many.
     pub(crate) fn punctuate_wall_clock(&mut self, now_ms: i64) -> ProcessResult<usize> {
+        if self.cx.punctuations.is_empty() {
+            self.cx.now_ms = now_ms;
+            return Ok(0);
+        }
+        let span = self.span.clone();
+        let _task = span.enter();
         self.cx.now_ms = now_ms;
         self.punctuate(PunctuationType::WallClockTime, now_ms)
     }

@@ -160,6 +160,13 @@ fn app() {
     if !is_child_of_test(APP) {
         return;
     }
+    if std::env::var_os("BILLING_SPANS").is_some() {
+        tracing_subscriber::fmt()
+            .with_env_filter("streams_core=info")
+            .with_span_events(tracing_subscriber::fmt::format::FmtSpan::NEW)
+            .with_ansi(false)
+            .init();
+    }
     let orders = std::env::var("BILLING").unwrap();
     let [prefix, state_dir, mode] = orders.split('\n').collect::<Vec<_>>()[..] else {
         panic!("BILLING={orders}")

@@ -47,13 +47,11 @@ fn a_serving_process_shows_every_metric_and_stops_gracefully() {
     feed.write_departures(kafka, &names).unwrap();
     let state = tempfile::tempdir().unwrap();
     let orders = [&prefix, state.path().join("state").to_str().unwrap(), "serve"].join("\n");
-    let mut running = ChildApp::this_test(APP)
+    let app = ChildApp::this_test(APP)
         .unwrap()
         .env("KAFKA_BOOTSTRAP", kafka.bootstrap())
-        .env("BILLING", orders)
-        .env("STREAMS_METRICS_RECORDING_LEVEL", "DEBUG")
-        .start()
-        .unwrap();
+        .env("STREAMS_METRICS_RECORDING_LEVEL", "DEBUG");
+    let mut running = app.clone().env("BILLING", orders).start().unwrap();
     let address = address(&mut running);
     let departures = feed.departures.len();
     let raw = format!("topic=\"{}\"", names.raw());
@@ -96,6 +94,44 @@ fn a_serving_process_shows_every_metric_and_stops_gracefully() {
     );
     let refused = TcpStream::connect(&address);
     assert!(refused.is_err(), "the page outlived the process");
+    restore_shows(&app, &prefix, &names);
+}
+
+/// Without its state the application restores it, in spans below the thread's, and the restore is measured.
+fn restore_shows(app: &ChildApp, prefix: &str, names: &Names) {
+    let state = tempfile::tempdir().unwrap();
+    let orders = [prefix, state.path().join("state").to_str().unwrap(), "serve"].join("\n");
+    let mut running = app
+        .clone()
+        .env("BILLING", orders)
+        .env("BILLING_SPANS", "1")
+        .start()
+        .unwrap();
+    let address = address(&mut running);
+    let thread = format!(
+        "stream_thread{{application_id=\"{}\" thread=1}}",
+        names.application_id()
+    );
+    let changelog = format!("topic=\"{}-planes-changelog\"", names.application_id());
+    let is_restore = |line: &str| {
+        line.contains(&format!("{thread}:task{{task_id="))
+            && line.contains(":restore{store=\"planes\"")
+            && line.contains(&changelog)
+            && line.contains("partition=")
+    };
+    running.wait_for_line(READY_LIMIT, is_restore).unwrap();
+    let mut page = String::new();
+    let restored = wait_until("the restore in the metrics", READY_LIMIT, || {
+        page = scrape(&address);
+        Ok(of(
+            &page,
+            "kafka_streams_state_restore_latency_count",
+            "rocksdb_state_id=\"planes\"",
+        ) > 0.0
+            && sum(&page, "kafka_streams_task_restore_total") > 0.0)
+    });
+    restored.unwrap_or_else(|error| panic!("{error}\n{}", without_buckets(&page)));
+    assert_eq!(running.terminate(STOP_LIMIT).unwrap(), Exit::Code(0));
 }
 
 fn address(running: &mut RunningApp) -> String {

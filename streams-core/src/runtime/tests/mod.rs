@@ -6,6 +6,7 @@ mod faults;
 mod meters;
 mod nodes;
 mod pipeline;
+mod spans;
 mod tables;
 mod timeouts;
 
