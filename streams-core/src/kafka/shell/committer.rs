@@ -97,8 +97,8 @@ impl Committer {
 
     /// Hands over a call. The producer comes back with its result.
     pub(super) fn submit(&mut self, producer: TransactionalProducer, call: CommitCall) -> ProcessResult {
-        let sent = self.calls.as_ref().map(|calls| calls.send((producer, call)));
-        self.busy = matches!(sent, Some(Ok(())));
+        let calls = self.calls.as_ref();
+        self.busy = calls.is_some_and(|calls| calls.send((producer, call)).is_ok());
         if self.busy { Ok(()) } else { Err(ended()) }
     }
 
