@@ -59,6 +59,10 @@ mod absent {
             match self.0 {}
         }
 
+        pub(crate) fn ingest(&self, _: usize, _: &[(Box<[u8]>, Option<Box<[u8]>>)]) -> Result<(), StateError> {
+            match self.0 {}
+        }
+
         pub(crate) fn snapshot(self: &Arc<Self>) -> DatabaseSnapshot {
             match self.0 {}
         }

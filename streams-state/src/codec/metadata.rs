@@ -3,7 +3,7 @@
 //! | key | value |
 //! |---|---|
 //! | `s` store | version 1, flags (1: own commit, 2: topic id follows), position 8, applied at 8, topic id 16 |
-//! | `z` store | empty: the store is being restored from zero |
+//! | `z` store | the store is being restored from zero; empty, or as `s`: how far its rows are in files |
 //! | `l` store | kind (1 key-value, 2 window), bucket width 8 |
 //! | `i` topic `\0` partition 4 | next offset 8 |
 //! | `o` operator | time 8 |
@@ -22,7 +22,7 @@ const HAS_TOPIC_ID: u8 = 2;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum MetadataRow<'a> {
     Store(&'a str, StoreMetadata),
-    FromZero(&'a str),
+    FromZero(&'a str, Option<StoreMetadata>),
     Layout(&'a str, StoredLayout),
     Input(&'a str, i32, i64),
     OperatorTime(&'a str, i64),
@@ -63,7 +63,7 @@ impl MetadataRow<'_> {
         };
         match self {
             Self::Store(store, _) => named(b's', store),
-            Self::FromZero(store) => named(b'z', store),
+            Self::FromZero(store, _) => named(b'z', store),
             Self::Layout(store, _) => named(b'l', store),
             Self::Input(topic, partition, _) => {
                 let mut key = named(b'i', topic);
@@ -79,7 +79,7 @@ impl MetadataRow<'_> {
     pub(crate) fn value(&self) -> Vec<u8> {
         match self {
             Self::Store(_, metadata) => encode_store(metadata),
-            Self::FromZero(_) => Vec::new(),
+            Self::FromZero(_, progress) => progress.as_ref().map(encode_store).unwrap_or_default(),
             Self::Layout(_, StoredLayout::KeyValue) => [&[1_u8][..], &0_i64.to_be_bytes()].concat(),
             Self::Layout(_, StoredLayout::Window { segment_interval_ms }) => {
                 [&[2_u8][..], &segment_interval_ms.to_be_bytes()].concat()
@@ -99,7 +99,8 @@ impl<'a> MetadataRow<'a> {
         let name = || std::str::from_utf8(rest).ok();
         match letter {
             b's' => Some(Self::Store(name()?, decode_store(value)?)),
-            b'z' => Some(Self::FromZero(name()?)),
+            b'z' if value.is_empty() => Some(Self::FromZero(name()?, None)),
+            b'z' => Some(Self::FromZero(name()?, Some(decode_store(value)?))),
             b'l' => Some(Self::Layout(name()?, decode_layout(value)?)),
             b'i' => {
                 let (topic, partition) = rest.split_at_checked(rest.len().checked_sub(5)?)?;
@@ -172,7 +173,16 @@ mod tests {
         let rows = [
             MetadataRow::Store("counts", metadata(None)),
             MetadataRow::Store("counts", metadata(Some([9; 16]))),
-            MetadataRow::FromZero("counts"),
+            MetadataRow::FromZero("counts", None),
+            MetadataRow::FromZero(
+                "counts",
+                Some(StoreMetadata {
+                    changelog_topic_id: Some([7; 16]),
+                    position: 41,
+                    own_commit: false,
+                    applied_at_ms: 1_000,
+                }),
+            ),
             MetadataRow::Layout("counts", StoredLayout::KeyValue),
             MetadataRow::Layout(
                 "counts",

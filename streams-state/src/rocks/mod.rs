@@ -1,5 +1,8 @@
 //! One RocksDB per task: a column family per store, the default family for the metadata.
 
+mod bulk;
+#[cfg(test)]
+mod bulk_tests;
 #[cfg(test)]
 mod crash_tests;
 mod error;
@@ -51,7 +54,7 @@ pub(crate) struct Database {
     /// Snapshots that live.
     snapshots: AtomicUsize,
     /// Released after the database: fields are dropped in this order.
-    _lease: Arc<TaskLease>,
+    lease: Arc<TaskLease>,
 }
 
 impl std::fmt::Debug for Database {

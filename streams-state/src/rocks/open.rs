@@ -79,7 +79,7 @@ fn try_open(lease: &Arc<TaskLease>, scope: &Scope, stores: &[&str]) -> Result<Ar
         scope: scope.clone(),
         read_options: ReadOptions::default(),
         snapshots: AtomicUsize::new(0),
-        _lease: Arc::clone(lease),
+        lease: Arc::clone(lease),
     }))
 }
 

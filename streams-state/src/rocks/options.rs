@@ -73,7 +73,7 @@ impl SharedMemory {
         options
     }
 
-    pub(super) fn family_options(&self) -> Options {
+    pub(crate) fn family_options(&self) -> Options {
         let mut table = BlockBasedOptions::default();
         table.set_block_cache(&self.cache);
         table.set_bloom_filter(10.0, false);

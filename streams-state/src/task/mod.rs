@@ -1,5 +1,6 @@
 //! All state of one task: an overlay per store above one database, and the metadata that is written with it.
 
+mod bulk;
 mod epoch;
 mod on_disk;
 mod open;
@@ -22,6 +23,12 @@ use crate::snapshot::{Place, Shape, StateReader, StateSnapshot};
 use crate::spec::{StoreId, StoreSpec};
 use crate::store::KeyValueStore;
 
+/// The rows of one file of a restore from zero hold at most so much memory, and at least so much, within the bound of the
+/// process.
+const LARGEST_BULK: usize = 32 << 20;
+#[cfg(feature = "rocksdb")]
+const SMALLEST_BULK: usize = 1 << 20;
+
 /// All state of one task.
 ///
 /// Reads see the open epoch, then the frozen one, then the committed base. The state belongs to one thread; other
@@ -38,6 +45,8 @@ pub struct TaskState {
     /// An epoch was frozen, with rows or without.
     frozen: bool,
     set_aside: Option<PathBuf>,
+    /// Rows of a restore from zero are written as a file when they hold so much memory.
+    bulk_bytes: usize,
     alive: Arc<()>,
     /// Keeps the task from being opened twice in this process; the database holds one of its own.
     lease: Option<Arc<crate::directory::TaskLease>>,
@@ -52,6 +61,8 @@ struct Store {
     rows_from: u64,
     /// Being restored from zero.
     from_zero: bool,
+    /// Rows of that restore that are in no file yet.
+    bulk: bulk::BulkRows,
 }
 
 impl TaskState {
@@ -95,6 +106,7 @@ impl TaskState {
             metadata,
             frozen: false,
             set_aside: None,
+            bulk_bytes: LARGEST_BULK,
             alive: Arc::new(()),
             lease: None,
         }
@@ -290,6 +302,11 @@ impl TaskState {
     }
 
     #[cfg(all(test, feature = "rocksdb"))]
+    pub(crate) fn set_bulk_bytes(&mut self, bytes: usize) {
+        self.bulk_bytes = bytes;
+    }
+
+    #[cfg(all(test, feature = "rocksdb"))]
     pub(crate) fn database(&self) -> Option<&Database> {
         self.database.as_deref()
     }
@@ -317,6 +334,7 @@ impl Store {
             expired_below: 0,
             rows_from: 0,
             from_zero: false,
+            bulk: bulk::BulkRows::default(),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 #[cfg(feature = "rocksdb")]
-use super::Store;
+use super::{SMALLEST_BULK, Store};
 use super::{TaskState, check_specs};
 use crate::directory::StateDirectory;
 use crate::error::StateError;
@@ -27,7 +27,8 @@ impl TaskState {
     /// Stores that the task had earlier and has no more stay on disk untouched.
     ///
     /// A database that cannot be opened is renamed aside and the task starts empty: see
-    /// [`TaskState::was_set_aside`]. A store that was left in the middle of a restore from zero is emptied.
+    /// [`TaskState::was_set_aside`]. A store that was left in the middle of a restore from zero is emptied, unless rows of
+    /// it are in files: then the restore can go on behind them ([`TaskState::is_restoring_from_zero`]).
     ///
     /// # Errors
     /// The task is open in this process, a store's settings are impossible, a store changed its kind, the disk is full,
@@ -83,9 +84,18 @@ impl TaskState {
             stores.push(Store::new(family));
             places.push((spec, place));
         }
+        let resumable: Vec<String> = known.resumable().map(str::to_owned).collect();
         let metadata = known.settle(task, &opened.database, &mut places)?;
+        for (store, (spec, _)) in stores.iter_mut().zip(&places) {
+            if resumable.contains(&spec.name) {
+                store.from_zero = true;
+                store.bulk.has_files = true;
+            }
+        }
         let mut state = Self::assemble(task, stores, places, published, Some(opened.database), metadata);
         state.set_aside = opened.set_aside;
+        let limit = usize::try_from(lease.directory().memory().overlay_limit()).unwrap_or(usize::MAX);
+        state.bulk_bytes = (limit / 4).clamp(SMALLEST_BULK, super::LARGEST_BULK);
         state.lease = Some(lease);
         Ok(state)
     }
@@ -97,7 +107,7 @@ impl TaskState {
 struct Known {
     positions: BTreeMap<String, StoreMetadata>,
     layouts: BTreeMap<String, StoredLayout>,
-    from_zero: Vec<String>,
+    from_zero: BTreeMap<String, Option<StoreMetadata>>,
     input_offsets: BTreeMap<(String, i32), i64>,
     operator_times: BTreeMap<String, i64>,
     applied_at_ms: i64,
@@ -110,7 +120,9 @@ impl Known {
         database.metadata_rows(&mut |key, value| {
             match MetadataRow::decode(key, value) {
                 Some(MetadataRow::Store(store, metadata)) => drop(known.positions.insert(store.to_owned(), metadata)),
-                Some(MetadataRow::FromZero(store)) => known.from_zero.push(store.to_owned()),
+                Some(MetadataRow::FromZero(store, progress)) => {
+                    known.from_zero.insert(store.to_owned(), progress);
+                }
                 Some(MetadataRow::Layout(store, layout)) => drop(known.layouts.insert(store.to_owned(), layout)),
                 Some(MetadataRow::Input(topic, partition, offset)) => {
                     known.input_offsets.insert((topic.to_owned(), partition), offset);
@@ -133,6 +145,12 @@ impl Known {
         Ok(known)
     }
 
+    /// Stores whose restore from zero goes on where it was.
+    fn resumable(&self) -> impl Iterator<Item = &str> {
+        let begun = self.from_zero.iter();
+        begun.filter_map(|(store, progress)| progress.is_some().then_some(store.as_str()))
+    }
+
     /// Brings specs and disk together: layouts are kept or noted, stores left in a restore from zero are emptied.
     fn settle(
         mut self,
@@ -153,9 +171,14 @@ impl Known {
                 ),
             }
             let position = self.positions.remove(&spec.name);
-            if self.from_zero.contains(&spec.name) {
+            if let Some(Some(progress)) = self.from_zero.get(&spec.name) {
+                // Not `with_task_time`: nothing was applied to this store by an epoch since.
+                metadata.set_store(StoreId(id), Some(*progress));
+                continue;
+            }
+            if self.from_zero.contains_key(&spec.name) {
                 database.clear(&mut batch, family)?;
-                database.remove_row(&mut batch, &MetadataRow::FromZero(&spec.name));
+                database.remove_row(&mut batch, &MetadataRow::FromZero(&spec.name, None));
                 emptied.push(family);
                 continue;
             }

@@ -32,6 +32,13 @@ impl TaskState {
             StoreKind::KeyValue => None,
             StoreKind::Window { .. } => Some(self.shape.window(id)?),
         };
+        if let (Place::Durable(family), true) = (*place, self.store(id)?.from_zero) {
+            let mut rows = Vec::new();
+            for (key, value) in records {
+                rows.push((local_key(layout, &spec.name, key)?, value));
+            }
+            return self.restore_in_bulk(id, family, &rows, metadata);
+        }
         match (place, &self.database) {
             (Place::Durable(family), Some(database)) => {
                 let mut batch = database.batch();
@@ -59,8 +66,54 @@ impl TaskState {
         Ok(())
     }
 
+    /// Keeps the last value of each key, and writes a file of rows when they hold too much memory.
+    fn restore_in_bulk(
+        &mut self,
+        id: StoreId,
+        family: usize,
+        rows: &[(Cow<'_, [u8]>, Option<&[u8]>)],
+        metadata: StoreMetadata,
+    ) -> Result<(), StateError> {
+        let most = self.bulk_bytes;
+        let bulk = &mut self.store_mut(id)?.bulk;
+        rows.iter().for_each(|(key, value)| bulk.add(key, *value));
+        let full = bulk.bytes() >= most;
+        self.metadata.set_store(id, Some(metadata));
+        if full {
+            self.write_bulk(id, family)?;
+            if let Some(database) = &self.database {
+                let (spec, _) = self.shape.store(id)?;
+                let mut batch = database.batch();
+                // After the rows, so that a kill in between only reads some of them again.
+                database.add_row(&mut batch, &MetadataRow::FromZero(&spec.name, Some(metadata)));
+                database.write(batch)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The rows gathered go to disk: as a file, or in a batch when they are few and the only ones.
+    fn write_bulk(&mut self, id: StoreId, family: usize) -> Result<(), StateError> {
+        /// Below this a file costs more than it saves.
+        const FEW_BYTES: usize = 1 << 20;
+        let few = self.store(id)?.bulk.bytes() < FEW_BYTES.min(self.bulk_bytes);
+        let bulk = &mut self.store_mut(id)?.bulk;
+        let rows = bulk.take();
+        bulk.has_files = true;
+        let Some(database) = &self.database else { return Ok(()) };
+        if !few {
+            return database.ingest(family, &rows);
+        }
+        let mut batch = database.batch();
+        for (key, value) in &rows {
+            database.add(&mut batch, family, change_of(key, value.as_deref()));
+        }
+        database.write(batch)
+    }
+
     /// Begins a restore from zero: in one batch the store is marked and emptied, and its position forgotten. Until
-    /// [`TaskState::finish_full_restore`] every start that finds the mark begins from an empty store again (rule 2.9).
+    /// [`TaskState::finish_full_restore`] a start that finds the mark begins from an empty store again, or, when rows have
+    /// reached the disk in files, goes on behind them: [`TaskState::store_metadata`] is then how far they go (rule 2.9).
     ///
     /// # Errors
     /// Unknown store, writes of an epoch over it, or the storage could not be written.
@@ -70,7 +123,7 @@ impl TaskState {
         let (spec, place) = self.shape.store(id)?;
         if let (Place::Durable(family), Some(database)) = (place, &self.database) {
             let mut batch = database.batch();
-            database.add_row(&mut batch, &MetadataRow::FromZero(&spec.name));
+            database.add_row(&mut batch, &MetadataRow::FromZero(&spec.name, None));
             database.remove_row(&mut batch, &MetadataRow::Store(&spec.name, NO_METADATA));
             database.clear(&mut batch, *family)?;
             database.write(batch)?;
@@ -81,6 +134,7 @@ impl TaskState {
         let store = self.store_mut(id)?;
         store.from_zero = true;
         store.expired_below = 0;
+        store.bulk.clear();
         store.rows_from = 0;
         self.save();
         Ok(())
@@ -95,15 +149,20 @@ impl TaskState {
             return Err(self.out_of_order("finish of a full restore that was not begun"));
         }
         self.check_disk()?;
+        if let Place::Durable(family) = self.shape.store(id)?.1 {
+            self.write_bulk(id, family)?;
+        }
         let (spec, place) = self.shape.store(id)?;
         if let (Place::Durable(_), Some(database)) = (place, &self.database) {
             let mut batch = database.batch();
             database.add_row(&mut batch, &MetadataRow::Store(&spec.name, metadata));
-            database.remove_row(&mut batch, &MetadataRow::FromZero(&spec.name));
+            database.remove_row(&mut batch, &MetadataRow::FromZero(&spec.name, None));
             database.write(batch)?;
         }
         self.metadata.set_store(id, Some(metadata));
-        self.store_mut(id)?.from_zero = false;
+        let store = self.store_mut(id)?;
+        store.from_zero = false;
+        store.bulk.clear();
         self.save();
         Ok(())
     }
