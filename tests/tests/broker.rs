@@ -12,6 +12,8 @@
 mod edge;
 #[path = "broker/membership.rs"]
 mod membership;
+#[path = "broker/restore.rs"]
+mod restore;
 #[path = "broker/shared.rs"]
 mod shared;
 #[path = "broker/uncaught.rs"]

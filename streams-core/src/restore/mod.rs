@@ -12,12 +12,12 @@ use crate::runtime::ChangelogRestore;
 
 pub use rows::SourceRows;
 
-/// Begins a replay: a restore from zero marks and empties the store first.
+/// Begins a replay: a restore from zero marks and empties the store first, unless it goes on with one that was interrupted.
 ///
 /// # Errors
 /// When the store can't be written.
 pub fn begin(state: &mut TaskState, changelog: &ChangelogRestore) -> ProcessResult {
-    if changelog.from_zero {
+    if changelog.from_zero && !changelog.resumed {
         let begun = state.begin_full_restore(changelog.store);
         return begun.map_err(|error| failed(state, error));
     }

@@ -59,6 +59,8 @@ pub struct ChangelogRestore {
     pub exact_end: bool,
     /// Whether the store is emptied first and marked until it is done.
     pub from_zero: bool,
+    /// Whether a restore from zero goes on that was interrupted: then nothing is emptied.
+    pub resumed: bool,
     /// Whether the record's timestamp is stored in front of the value.
     pub timestamped: bool,
     /// How a source topic's records are read as rows; `None` for a changelog of our own, where each is one.

@@ -25,6 +25,8 @@ pub use effect::{
     RestoreFailure, RestoreJob, Restored,
 };
 pub use global::{GlobalCore, GlobalState};
+#[cfg(feature = "kafka")]
+pub(crate) use hanging::HANGING_MS;
 pub use hanging::HangingTransaction;
 pub use meter::{AbortReason, CommitSample, RestoreProgress};
 pub use settings::{CoreParts, RuntimeSettings, StateOpener};

@@ -153,9 +153,13 @@ fn counts_under_kills(kind: Kind, keys: u32) {
     clean_restart_restores_nothing(&app);
 }
 
-/// Not one record, and no consumer was even started for it.
+/// One listing of the changelogs' offsets and no fetch: not one record, and no consumer was even started for it (design
+/// rule 2.1).
 fn clean_restart_restores_nothing(app: &Application) {
-    let mut running = app.start();
+    let mut running = app
+        .child("", "info,streams_core::kafka::shell::effects=trace")
+        .start()
+        .unwrap();
     assert_eq!(wait_running(&mut running), 0);
     stop(&mut running);
     let lines = running.lines();
@@ -164,6 +168,16 @@ fn clean_restart_restores_nothing(app: &Application) {
         !lines.iter().any(|line| line.contains("store is restored")),
         "{lines:?}"
     );
+    let effects = |name: &str| {
+        lines
+            .iter()
+            .filter(|line| line.contains(&format!("effect=\"{name}\"")))
+            .count()
+    };
+    assert_eq!(effects("list-changelogs"), 1, "{lines:?}");
+    assert_eq!(effects("fetch-committed"), 1, "{lines:?}");
+    assert_eq!(effects("resolve-reset"), 0, "{lines:?}");
+    assert_eq!(effects("restore"), 0, "{lines:?}");
 }
 
 /// Commits of 100 records, one after the other. The times are printed; `STREAMS_TIMED=1`, on a quiet machine, checks the

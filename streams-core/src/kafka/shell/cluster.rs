@@ -76,18 +76,47 @@ impl Cluster {
         &mut self,
         partitions: &[TopicPartition],
     ) -> Result<Vec<(TopicPartition, ChangelogFacts)>, ClientError> {
-        let starts = self.offsets(partitions, OffsetSpec::Earliest, Isolation::ReadUncommitted)?;
-        let ends = self.offsets(partitions, OffsetSpec::Latest, Isolation::ReadUncommitted)?;
         let mut names: Vec<&str> = partitions.iter().map(|partition| &*partition.topic).collect();
         names.sort_unstable();
         names.dedup();
+        let unknown: Vec<&str> = names
+            .iter()
+            .copied()
+            .filter(|name| !self.policies.contains_key(*name))
+            .collect();
+        // All questions at once: a start waits for the slowest instead of for their sum.
+        let asked = &*self;
+        let list = |which| asked.offsets(partitions, which, Isolation::ReadUncommitted);
+        let (starts, ends, topics, policies) = std::thread::scope(|scope| {
+            let starts = scope.spawn(|| list(OffsetSpec::Earliest));
+            let topics = scope.spawn(|| asked.admin.describe_topics(&names, QUESTION_MS));
+            let policies: Vec<_> = unknown
+                .iter()
+                .map(|name| scope.spawn(|| asked.policy(name).map(|policy| ((*name).to_owned(), policy))))
+                .collect();
+            let ends = list(OffsetSpec::Latest);
+            (
+                starts.join(),
+                ends,
+                topics.join(),
+                policies.into_iter().map(|asked| asked.join()).collect::<Vec<_>>(),
+            )
+        });
+        let (starts, ends) = (answer(starts)?, ends?);
         let mut ids = BTreeMap::new();
-        for (name, described) in self.admin.describe_topics(&names, QUESTION_MS)? {
+        for (name, described) in answer(topics)? {
             ids.insert(name, described?.topic_id);
+        }
+        for policy in policies {
+            let (name, policy) = answer(policy)?;
+            self.policies.insert(name, policy);
         }
         let mut facts = Vec::new();
         for partition in partitions {
-            let (cleanup, delete_retention_ms) = self.policy(&partition.topic)?;
+            let (cleanup, delete_retention_ms) = match self.policies.get(&*partition.topic) {
+                Some(policy) => *policy,
+                None => self.policy(&partition.topic)?,
+            };
             let fact = ChangelogFacts {
                 topic_id: ids.get(&*partition.topic).copied(),
                 log_start: starts.get(partition).copied().unwrap_or(0),
@@ -114,10 +143,7 @@ impl Cluster {
             .collect())
     }
 
-    fn policy(&mut self, topic: &str) -> Result<(Cleanup, i64), ClientError> {
-        if let Some(known) = self.policies.get(topic) {
-            return Ok(*known);
-        }
+    fn policy(&self, topic: &str) -> Result<(Cleanup, i64), ClientError> {
         let configs = self.admin.describe_configs(topic, QUESTION_MS)?;
         let value = |key: &str| configs.get(key).and_then(|config| config.value.as_deref());
         let policy = value("cleanup.policy").unwrap_or("delete");
@@ -129,7 +155,11 @@ impl Cluster {
         let retention = value("delete.retention.ms")
             .and_then(|text| text.parse().ok())
             .unwrap_or(DEFAULT_DELETE_RETENTION_MS);
-        self.policies.insert(topic.to_owned(), (cleanup, retention));
         Ok((cleanup, retention))
     }
+}
+
+/// What a question asked beside others was answered; a panic there is this thread's.
+fn answer<T>(asked: std::thread::Result<Result<T, ClientError>>) -> Result<T, ClientError> {
+    asked.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

@@ -50,6 +50,7 @@ impl Clients {
     /// Carries out one effect and tells the core how it ended.
     pub(super) fn perform(&mut self, effect: Effect, core: &mut StreamThreadCore, now_ms: i64) -> ProcessResult {
         if let Effect::Restore(job) = effect {
+            tracing::trace!(effect = "restore", task_id = %job.task, "handed over");
             self.restorer.submit(job);
             return Ok(());
         }

@@ -95,7 +95,7 @@ impl StreamThreadCore {
                 .store(store)
                 .is_none_or(|store| store.factory.is_timestamped());
             if let Some(restore) = judge(id, &mut state, store_id, store, topic_partition, &facts, now_ms)? {
-                let whole = restore.from_zero || restore.from <= facts.log_start;
+                let whole = (restore.from_zero && !restore.resumed) || restore.from <= facts.log_start;
                 let rows = source.and_then(|input| self.source_rows(id, &input.topic_partition.topic, whole));
                 changelogs.push(ChangelogRestore {
                     timestamped,
@@ -189,25 +189,28 @@ fn judge(
     facts: &ChangelogFacts,
     now_ms: i64,
 ) -> ProcessResult<Option<ChangelogRestore>> {
-    let metadata = |position| StoreMetadata {
-        changelog_topic_id: facts.topic_id,
-        position,
-        own_commit: false,
-        applied_at_ms: now_ms,
-    };
     let in_the_middle = state
         .is_restoring_from_zero(store)
         .map_err(|source| Error::state(id, source))?;
-    let known = state.store_metadata(store).copied().filter(|_| !in_the_middle);
-    let (from, to, from_zero) = match assess(known.as_ref(), facts, now_ms) {
-        Verdict::Current => return Ok(None),
-        Verdict::Tail { from, to } => (from, to, false),
-        Verdict::KeepRowsFrom { from, to } => (from, to, false),
+    let known = state.store_metadata(store).copied();
+    let verdict = match assess(known.as_ref(), facts, now_ms) {
+        // An unfinished restore holds nothing that the changelog does not have: it begins again.
+        Verdict::Stop { .. } if in_the_middle => assess(None, facts, now_ms),
+        verdict => verdict,
+    };
+    let (mut from_zero, mut resumed) = (in_the_middle, in_the_middle);
+    let (from, to) = match verdict {
+        Verdict::Current => match known.filter(|_| in_the_middle) {
+            Some(known) => (known.position, known.position),
+            None => return Ok(None),
+        },
+        Verdict::Tail { from, to } | Verdict::KeepRowsFrom { from, to } => (from, to),
         Verdict::FullRestore { reason, from, to } => {
             if from < to {
                 tracing::info!(task_id = %id, store = name, from, to, %reason, "the store is restored from zero");
             }
-            (from, to, true)
+            (from_zero, resumed) = (true, false);
+            (from, to)
         }
         Verdict::Stop { reason } => {
             let reason = format!(
@@ -220,11 +223,21 @@ fn judge(
             }));
         }
     };
+    // A restore that goes on is as old as its first record: deletions that came since may be gone from the log some day.
+    let begun_ms = known.filter(|_| resumed).map_or(now_ms, |known| known.applied_at_ms);
+    let metadata = |position| StoreMetadata {
+        changelog_topic_id: facts.topic_id,
+        position,
+        own_commit: false,
+        applied_at_ms: begun_ms,
+    };
     if from >= to {
         // Nothing to replay; only the position has to be known from now on.
         let failed = |source| Error::state(id, source);
         if from_zero {
-            state.begin_full_restore(store).map_err(failed)?;
+            if !resumed {
+                state.begin_full_restore(store).map_err(failed)?;
+            }
             state.finish_full_restore(store, metadata(to)).map_err(failed)?;
         } else {
             state.restore(store, [], metadata(to)).map_err(failed)?;
@@ -239,8 +252,92 @@ fn judge(
         from,
         to,
         from_zero,
+        resumed,
         timestamped: true,
         rows: None,
         metadata: metadata(to),
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use streams_state::{Cleanup, StoreSpec};
+
+    use super::*;
+
+    const BEGUN_MS: i64 = 1_000_000;
+
+    fn facts(topic_id: u8) -> ChangelogFacts {
+        ChangelogFacts {
+            topic_id: Some([topic_id; 16]),
+            log_start: 0,
+            high_watermark: 100,
+            cleanup: Cleanup::Compact,
+            delete_retention_ms: 10_000,
+            source_topic_committed: None,
+        }
+    }
+
+    /// A store whose restore from zero stopped at 40.
+    fn interrupted() -> (TaskState, StoreId) {
+        let mut state = TaskState::in_memory("0_0", vec![StoreSpec::key_value("counts")]).unwrap();
+        let id = state.store_id("counts").unwrap();
+        state.begin_full_restore(id).unwrap();
+        let metadata = StoreMetadata {
+            changelog_topic_id: Some([1; 16]),
+            position: 40,
+            own_commit: false,
+            applied_at_ms: BEGUN_MS,
+        };
+        state.restore(id, [(&b"k"[..], Some(&b"v"[..]))], metadata).unwrap();
+        (state, id)
+    }
+
+    fn judged(state: &mut TaskState, id: StoreId, facts: &ChangelogFacts, now_ms: i64) -> Option<ChangelogRestore> {
+        let at = TopicPartition::new("app-counts-changelog", 0);
+        judge(TaskId::new(0, 0), state, id, "counts", at, facts, now_ms).unwrap()
+    }
+
+    #[test]
+    fn rule_2_9_an_interrupted_restore_goes_on_where_it_was_and_keeps_its_age() {
+        let (mut state, id) = interrupted();
+        let restore = judged(&mut state, id, &facts(1), BEGUN_MS + 4_000).unwrap();
+        assert_eq!((restore.from, restore.to), (40, 100));
+        assert!(restore.from_zero && restore.resumed);
+        assert_eq!(restore.metadata.applied_at_ms, BEGUN_MS);
+        crate::restore::begin(&mut state, &restore).unwrap();
+        assert_eq!(state.get_vec(id, b"k").unwrap(), Some(b"v".to_vec()));
+    }
+
+    #[test]
+    fn rule_2_9_an_interrupted_restore_that_began_too_long_ago_begins_again() {
+        // Deletions of what it has read may be gone from the log.
+        let (mut state, id) = interrupted();
+        let restore = judged(&mut state, id, &facts(1), BEGUN_MS + 5_001).unwrap();
+        assert!(restore.from_zero && !restore.resumed);
+        assert_eq!(restore.from, 0);
+        crate::restore::begin(&mut state, &restore).unwrap();
+        assert_eq!(state.get_vec(id, b"k").unwrap(), None);
+    }
+
+    #[test]
+    fn rule_2_9_an_interrupted_restore_of_another_topic_begins_again_and_stops_nothing() {
+        let (mut state, id) = interrupted();
+        let restore = judged(&mut state, id, &facts(2), BEGUN_MS).unwrap();
+        assert!(restore.from_zero && !restore.resumed);
+    }
+
+    #[test]
+    fn rule_2_9_a_restore_interrupted_behind_its_last_record_is_finished() {
+        let (mut state, id) = interrupted();
+        let at_its_end = ChangelogFacts {
+            high_watermark: 40,
+            ..facts(1)
+        };
+        assert_eq!(judged(&mut state, id, &at_its_end, BEGUN_MS), None);
+        assert!(!state.is_restoring_from_zero(id).unwrap());
+        assert_eq!(state.store_metadata(id).unwrap().position, 40);
+        assert_eq!(state.get_vec(id, b"k").unwrap(), Some(b"v".to_vec()));
+    }
 }
