@@ -15,6 +15,7 @@ use super::ffi::client::{Client, Kind};
 use super::ffi::consume::{MessageBuffer, SignalledQueue};
 use super::ffi::error::{NativeError, code};
 use super::ffi::list::PartitionList;
+use super::ffi::produce::Topic;
 use super::ffi::signal::{Signal, Waker, Woken};
 use crate::fetch::{FetchError, Fetched, PartitionId};
 
@@ -53,6 +54,8 @@ pub struct BatchConsumer {
     waker: Arc<Waker>,
     buffer: MessageBuffer,
     group_id: String,
+    /// Handles of the topics that were named, by name.
+    known: Vec<(String, Topic)>,
 }
 
 impl fmt::Debug for BatchConsumer {
@@ -93,7 +96,23 @@ impl BatchConsumer {
             waker,
             buffer,
             group_id,
+            known: Vec::new(),
         })
+    }
+
+    /// Names topics that will be assigned, so that their partitions' leaders are known by then: librdkafka asks for the
+    /// metadata of a topic that it has heard of as soon as it is connected, and otherwise up to a second after the
+    /// assignment. A topic that does not exist is no error; it is asked for again.
+    pub fn know<'t>(&mut self, topics: impl IntoIterator<Item = &'t str>) {
+        for name in topics {
+            if self.known.iter().any(|(known, _)| known == name) {
+                continue;
+            }
+            match Topic::new(&self.client, name) {
+                Ok(topic) => self.known.push((name.to_owned(), topic)),
+                Err(error) => tracing::debug!(topic = name, ?error, "the topic's leaders are looked for later"),
+            }
+        }
     }
 
     /// Replaces the whole assignment. Everything fetched before is dropped, also for partitions that stay: they are

@@ -3,28 +3,34 @@
 use super::{Status, StatusCode};
 use crate::TaskId;
 
+/// A member without tasks calls itself running after so long without news, milliseconds: nothing tells it that its tasks are
+/// still being made or still held by others.
+const WITHOUT_TASKS_MS: i64 = 5_000;
+
 /// Holds tasks back while the group is not ready (topics are missing), and says whether a member may call itself running.
+/// Times are milliseconds of one clock.
 ///
 /// ```
 /// use streams_core::{TaskId, membership::TaskGate};
 /// let mut gate = TaskGate::default();
-/// assert_eq!(gate.assigned(vec![TaskId::new(0, 0)], false, &[]), []);
-/// assert!(!gate.is_open());
-/// assert_eq!(gate.changed(true, &[]), Some(vec![TaskId::new(0, 0)]));
-/// assert!(gate.is_open());
+/// assert_eq!(gate.assigned(vec![TaskId::new(0, 0)], false, &[], 100), []);
+/// assert!(!gate.is_open(100));
+/// assert_eq!(gate.changed(true, &[], 200), Some(vec![TaskId::new(0, 0)]));
+/// assert!(gate.is_open(200));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskGate {
     withheld: Option<Vec<TaskId>>,
     has_tasks: bool,
-    open: bool,
+    /// Since when what was given may run.
+    final_since_ms: Option<i64>,
 }
 
 impl TaskGate {
     /// The group assigned tasks; answers those that may run now.
-    pub fn assigned(&mut self, active: Vec<TaskId>, ready: bool, status: &[Status]) -> Vec<TaskId> {
+    pub fn assigned(&mut self, active: Vec<TaskId>, ready: bool, status: &[Status], now_ms: i64) -> Vec<TaskId> {
         self.has_tasks = !active.is_empty();
-        self.open = ready && (self.has_tasks || !is_delayed(status));
+        self.note(ready, status, now_ms);
         if ready {
             self.withheld = None;
             return active;
@@ -34,13 +40,18 @@ impl TaskGate {
     }
 
     /// The group's statuses changed and the tasks did not; `Some` = these tasks may run from now on.
-    pub fn changed(&mut self, ready: bool, status: &[Status]) -> Option<Vec<TaskId>> {
+    pub fn changed(&mut self, ready: bool, status: &[Status], now_ms: i64) -> Option<Vec<TaskId>> {
         if !ready {
             // Tasks that run go on; what is missing concerns them only when they reach for it.
             return None;
         }
-        self.open = self.has_tasks || !is_delayed(status);
-        self.withheld.take()
+        self.note(ready, status, now_ms);
+        self.withheld.take().filter(|tasks| !tasks.is_empty())
+    }
+
+    fn note(&mut self, ready: bool, status: &[Status], now_ms: i64) {
+        let is_final = ready && (self.has_tasks || !is_delayed(status));
+        self.final_since_ms = is_final.then_some(now_ms);
     }
 
     /// Every task is lost.
@@ -48,10 +59,11 @@ impl TaskGate {
         *self = TaskGate::default();
     }
 
-    /// Whether what the group has given is final for now: a member that has all its tasks, or shall have none.
+    /// Whether what the group has given is all for now: a member that has its tasks, or has waited for some long enough.
     #[must_use]
-    pub fn is_open(&self) -> bool {
-        self.open
+    pub fn is_open(&self, now_ms: i64) -> bool {
+        let since_ms = self.final_since_ms;
+        since_ms.is_some_and(|since_ms| self.has_tasks || now_ms - since_ms >= WITHOUT_TASKS_MS)
     }
 }
 
@@ -77,38 +89,42 @@ mod tests {
     #[test]
     fn a_first_answer_without_tasks_is_not_the_end_of_a_rebalance() {
         let mut gate = TaskGate::default();
-        assert!(!gate.is_open());
-        gate.assigned(Vec::new(), false, &[]);
-        assert!(!gate.is_open());
-        gate.assigned(Vec::new(), true, &delayed());
-        assert!(!gate.is_open());
-        assert_eq!(gate.assigned(tasks(), true, &[]), tasks());
-        assert!(gate.is_open());
+        assert!(!gate.is_open(0));
+        gate.assigned(Vec::new(), false, &[], 0);
+        assert!(!gate.is_open(60_000));
+        // The topics are made, the tasks come with the next answer.
+        assert_eq!(gate.changed(true, &[], 100), None);
+        assert!(!gate.is_open(600));
+        gate.assigned(Vec::new(), true, &delayed(), 700);
+        assert!(!gate.is_open(60_000));
+        assert_eq!(gate.assigned(tasks(), true, &[], 800), tasks());
+        assert!(gate.is_open(800));
     }
 
     #[test]
-    fn a_member_that_shall_have_no_task_runs() {
+    fn a_member_that_shall_have_no_task_runs_after_a_while() {
         let mut gate = TaskGate::default();
-        gate.assigned(Vec::new(), true, &delayed());
-        assert_eq!(gate.changed(true, &[]), None);
-        assert!(gate.is_open());
+        gate.assigned(Vec::new(), true, &delayed(), 0);
+        assert_eq!(gate.changed(true, &[], 1_000), None);
+        assert!(!gate.is_open(5_999));
+        assert!(gate.is_open(6_000));
     }
 
     #[test]
     fn tasks_given_before_their_topics_exist_are_taken_up_once_these_do() {
         let mut gate = TaskGate::default();
-        assert_eq!(gate.assigned(tasks(), false, &[]), []);
-        assert_eq!(gate.changed(false, &[]), None);
-        assert_eq!(gate.changed(true, &[]), Some(tasks()));
-        assert_eq!(gate.changed(true, &[]), None);
+        assert_eq!(gate.assigned(tasks(), false, &[], 0), []);
+        assert_eq!(gate.changed(false, &[], 0), None);
+        assert_eq!(gate.changed(true, &[], 0), Some(tasks()));
+        assert_eq!(gate.changed(true, &[], 0), None);
     }
 
     #[test]
     fn lost_tasks_are_not_taken_up_later() {
         let mut gate = TaskGate::default();
-        gate.assigned(tasks(), false, &[]);
+        gate.assigned(tasks(), false, &[], 0);
         gate.lost();
-        assert_eq!(gate.changed(true, &delayed()), None);
-        assert!(!gate.is_open());
+        assert_eq!(gate.changed(true, &delayed(), 0), None);
+        assert!(!gate.is_open(60_000));
     }
 }

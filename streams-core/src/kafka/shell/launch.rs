@@ -51,8 +51,11 @@ impl Launcher {
             task: "this process".to_owned(),
             source,
         })?;
-        let consumer = BatchConsumer::new(&config.main_consumer_properties(ids, number))
+        let mut consumer = BatchConsumer::new(&config.main_consumer_properties(ids, number))
             .map_err(|error| kafka("making a consumer", error))?;
+        // Leaders are looked for while the thread joins its group, or the first fetch would wait for it.
+        let sources = inner.plan.subtopologies.iter().flat_map(|sub| sub.source_topics.keys());
+        consumer.know(sources.map(|topic| &**topic));
         let mut target = GroupTarget::new(&config.bootstrap_servers, &config.application_id);
         target.client_id = ids.main_consumer(number);
         let mut membership = MembershipConfig::new(

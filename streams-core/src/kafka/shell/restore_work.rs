@@ -164,6 +164,7 @@ impl Worker {
             Some(consumer) => consumer,
             none => none.insert(BatchConsumer::new(&self.config).map_err(|error| failure_of(&error))?),
         };
+        consumer.know(assigned.iter().map(|part| part.topic.as_str()));
         consumer
             .incremental_assign(&assigned)
             .map_err(|error| failure_of(&error))?;

@@ -334,7 +334,7 @@ impl StreamThread {
                     self.waiting = Some((event, self.clock.now_ms() + RETRY_MS));
                     return Ok(());
                 }
-                let active = self.gate.assigned(active, ready, &status);
+                let active = self.gate.assigned(active, ready, &status, self.clock.now_ms());
                 if !active.is_empty() {
                     self.metrics.start_up(Phase::Join, Clock::now_ns());
                 }
@@ -363,7 +363,7 @@ impl StreamThread {
                 for status in &status {
                     self.look_at(status)?;
                 }
-                if let Some(active) = self.gate.changed(ready, &status) {
+                if let Some(active) = self.gate.changed(ready, &status, self.clock.now_ms()) {
                     let group = self.core.group().clone();
                     return self.apply(MembershipEvent::Assigned {
                         assignment: self.clients.assignment,
@@ -451,7 +451,7 @@ impl StreamThread {
             return;
         }
         self.publish_at(now_ms);
-        let running = settled && self.gate.is_open();
+        let running = settled && self.gate.is_open(now_ms);
         if running {
             self.metrics.start_up(Phase::Restore, Clock::now_ns());
         }
