@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# The peer application beside Java's and beside the raw loop, in turn, on a broker of its own: what stands in RESULTS.md.
+#
+#   bash benches/compare.sh [ROUNDS [RECORDS [BYTES]]]       (default 1 round of 3,000,000 records of 100 bytes)
+#
+# MODES picks what is measured: "MODE:KEYS …" (default "copy:10000 sum:10000 sum:1000000 window:10000 join:10000").
+# Wants Java 17, Maven and the tools of `cargo xtask setup`; builds `peer` and `rawloop` as a release build has them.
+# Each line is the harness's own; `latest=` of the two digests must be equal, or the script fails. Nothing else should run
+# on the machine.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+rounds=${1:-1} records=${2:-3000000} bytes=${3:-100}
+modes=${MODES:-copy:10000 sum:10000 sum:1000000 window:10000 join:10000}
+
+target=${CARGO_TARGET_DIR:-$PWD/target}
+work=$target/compare
+port=${PORT:-19192}
+mkdir -p "$work/libs" "$work/classes" "$work/state"
+export KAFKA_BOOTSTRAP=127.0.0.1:$port
+
+# The two programs, without running them. The settings are those of `cargo xtask bench`.
+settings=()
+for crate in streams-core streams-state streams-dsl benches; do
+    for setting in opt-level=3 debug-assertions=false overflow-checks=false; do
+        settings+=(--config "profile.dev.package.$crate.$setting")
+    done
+done
+cargo build --quiet --package benches --bins "${settings[@]}"
+cp "$target/debug/peer" "$target/debug/rawloop" "$work/"
+
+mvn -q -f tests/peers/pom.xml dependency:copy-dependencies -DoutputDirectory="$work/libs"
+javac -cp "$work/libs/*" -d "$work/classes" tests/peers/StreamsPeer.java
+harness() { java -Xmx1g -cp "$work/classes:$work/libs/*" StreamsPeer "$@"; }
+
+bash tests/peers/broker.sh "$work/broker" "$port" "$work/libs" >"$work/broker.log" 2>&1 &
+broker=$!
+trap 'kill "$broker" 2>/dev/null; wait "$broker" 2>/dev/null || true; rm -rf "$work/broker" "$work/state"' EXIT
+bash tests/peers/broker.sh --wait "$port"
+
+harness gentable plans 4 10000 >/dev/null
+for keys in $(tr ' ' '\n' <<<"$modes" | cut -d: -f2 | sort -u); do
+    harness gen "in-$keys" 4 "$records" "$bytes" "$keys"
+done
+
+measure() { # WHO MODE IN OUT COMMAND...
+    local who=$1 mode=$2 in=$3 out=$4
+    shift 4
+    harness topic "$out" 4 >/dev/null
+    local second="" inputs=$in
+    if [ "$mode" = join ]; then second=plans inputs=$in,plans; fi
+    printf '%s %s %s: ' "$who" "$mode" "$in"
+    STATE_DIR=$work/state/$out harness bench "app-$out" "$inputs" -- "$@" run "$mode" "app-$out" "$in" "$out" 1 $second
+}
+
+failed=0
+for pair in $modes; do
+    mode=${pair%:*} in=in-${pair#*:}
+    for round in $(seq "$rounds"); do
+        id=$mode-$in-$round
+        echo "# $id, load $(cut -d' ' -f1 /proc/loadavg)"
+        measure ours "$mode" "$in" "out-ours-$id" "$work/peer"
+        measure java "$mode" "$in" "out-java-$id" java -Xmx1g -cp "$work/classes:$work/libs/*" StreamsPeer
+        if [ "$mode" = copy ]; then
+            harness topic "out-raw-$id" 4 >/dev/null
+            printf 'raw copy %s: ' "$in"
+            "$work/rawloop" copy "$in" "out-raw-$id" "app-raw-$id"
+        fi
+        # Two digests, one `latest` between them.
+        if [ "$(harness digest "out-ours-$id" "out-java-$id" | tee /dev/stderr | grep -o ' latest=[^ ]*' | sort -u | wc -l)" -ne 1 ]; then
+            echo "the outputs of $id differ" >&2
+            failed=1
+        fi
+        harness delete "out-*" "app-*" >/dev/null
+        rm -rf "${work:?}/state" && mkdir -p "$work/state"
+    done
+done
+exit "$failed"
