@@ -80,8 +80,10 @@ mod tests {
 
     #[test]
     fn deletions_are_kept_once_a_file_may_hold_their_rows() {
-        let mut rows = BulkRows::default();
-        rows.has_files = true;
+        let mut rows = BulkRows {
+            has_files: true,
+            ..BulkRows::default()
+        };
         rows.add(b"a", None);
         assert_eq!(rows.take().len(), 1);
     }
