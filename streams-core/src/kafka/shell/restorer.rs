@@ -10,6 +10,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
+use tracing::Span;
+
 use crate::TaskId;
 use crate::runtime::{CallFailure, FailureClass, RestoreJob, RestoreProgress, Restored};
 use work::Worker;
