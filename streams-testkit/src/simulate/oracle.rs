@@ -200,6 +200,7 @@ fn store_differs(
             to: log.high_watermark(),
             exact_end: false,
             from_zero: true,
+            resumed: false,
             timestamped,
             rows: None,
             metadata: StoreMetadata {
