@@ -1,9 +1,10 @@
 //! The commit: close the epoch, send, flush, name the offsets, commit, apply. Each is one step, so a test can stop
 //! after any of them.
 
-use super::core::{ClosedEpoch, Slot, StreamThreadCore};
+use super::core::StreamThreadCore;
 use super::effect::{Effect, Outcome};
 use super::meter::CommitSample;
+use super::slot::{ClosedEpoch, Slot};
 use super::step::Step;
 use crate::error::{Error, ProcessResult};
 use crate::task::Task;

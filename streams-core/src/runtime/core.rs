@@ -4,80 +4,25 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use streams_state::TaskState;
-
 use super::effect::{Effect, GroupIdentity, Outcome};
 use super::epoch_size::EpochSize;
-use super::hanging::{HangingTransaction, HangingWatch};
+use super::hanging::HangingWatch;
 use super::meter::AbortReason;
 use super::settings::{CoreParts, RuntimeSettings, StateOpener};
+use super::slot::{ClosedEpoch, Owned, Slot};
+use super::status::CoreTotals;
 use super::step::Step;
 use super::uncaught::guarded;
 use crate::error::{Error, ProcessResult};
-use crate::fetch::{FetchErrorKind, Fetched, PartitionId};
+use crate::fetch::PartitionId;
 use crate::metrics::meters::TaskMeters;
 use crate::outbox::Outbox;
 use crate::processor::{ErrorHandlers, TaskCounters};
 use crate::stores::{CacheBudget, GlobalStores};
-use crate::task::{Task, TaskEpoch, TaskInput};
+use crate::task::Task;
 use crate::topics::Topics;
 use crate::topology::{Topology, TopologyPlan};
 use crate::{TaskId, TopicPartition};
-
-/// Where a task is in its life.
-pub(super) enum Slot {
-    /// Wanted; its start-up has not begun. Holds the state after a rebuild, and the wall-clock schedules to go on with.
-    Waiting {
-        state: Option<TaskState>,
-        schedules: Vec<i64>,
-    },
-    /// Committed offsets are known; the changelogs are not.
-    Starting {
-        state: Option<TaskState>,
-        schedules: Vec<i64>,
-        inputs: Vec<TaskInput>,
-    },
-    /// The state is ready to be handed to the restorer.
-    Restorable {
-        job: Option<super::RestoreJob>,
-        schedules: Vec<i64>,
-        inputs: Vec<TaskInput>,
-    },
-    /// The restorer has the state.
-    Restoring {
-        lease: u64,
-        schedules: Vec<i64>,
-        inputs: Vec<TaskInput>,
-    },
-    /// Restored; its partitions are not fetched yet.
-    Restored {
-        state: Option<TaskState>,
-        schedules: Vec<i64>,
-        inputs: Vec<TaskInput>,
-    },
-    /// At work.
-    Running(Box<Task>),
-}
-
-/// A partition of a running or starting task.
-pub(super) struct Owned {
-    pub(super) task: TaskId,
-    pub(super) topic_partition: TopicPartition,
-    pub(super) incarnation: u64,
-    pub(super) paused: bool,
-}
-
-/// What a commit in progress has gathered.
-#[derive(Default)]
-pub(super) struct ClosedEpoch {
-    pub(super) tasks: Vec<(TaskId, TaskEpoch)>,
-    pub(super) reports: super::Reports,
-    pub(super) started_ms: i64,
-    /// How long its transaction was open, once it is committed.
-    pub(super) open_ms: i64,
-    /// `commit{epoch}`, for what is logged from the close of the epoch until it is applied or given up.
-    pub(super) span: Option<tracing::Span>,
-}
 
 /// The core of one stream thread.
 pub struct StreamThreadCore {
@@ -132,88 +77,6 @@ pub struct StreamThreadCore {
     pub(super) abort_reason: AbortReason,
     /// Tasks about whose late stream time people were told.
     pub(super) lagging: BTreeSet<TaskId>,
-}
-
-/// Totals of a core since it was made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CoreTotals {
-    /// Transactions committed.
-    pub commits: u64,
-    /// Transactions aborted.
-    pub aborts: u64,
-    /// The same by [`AbortReason`], see [`aborts_by`](Self::aborts_by).
-    pub(crate) aborts_by: [u64; AbortReason::ALL.len()],
-    /// Producers made anew.
-    pub producers: u64,
-    /// Those of them that were fenced.
-    pub producers_fenced: u64,
-    /// Tasks made.
-    pub tasks_created: u64,
-    /// Tasks given away or closed.
-    pub tasks_closed: u64,
-    /// Records that the client refused and the production handler let pass.
-    pub dropped_at_send: u64,
-    /// Changelog records applied by restores.
-    pub restored_records: u64,
-    /// Records of an older incarnation thrown away.
-    pub outdated_records: u64,
-    /// Transactions that ran out of `transaction.timeout.ms`.
-    pub transaction_timeouts: u64,
-    /// Tasks whose stream time lagged behind the wall clock by more than a changelog of theirs is kept.
-    pub lagging_tasks: u64,
-}
-
-/// Where a task is in its life, to be shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TaskPhase {
-    /// Waits for its start-up, or for the group's committed offsets.
-    Starting,
-    /// Replays its changelogs.
-    Restoring,
-    /// Processes.
-    Running,
-}
-
-/// A task, to be shown.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TaskStatus {
-    /// The task.
-    pub id: TaskId,
-    /// Where it is in its life.
-    pub phase: TaskPhase,
-    /// What it counted on this thread, also before it was made anew or was away.
-    pub counters: TaskCounters,
-    /// Records waiting in its queues.
-    pub buffered: usize,
-    /// Its stream time, milliseconds since the Unix epoch; -1 before the first record.
-    pub stream_time_ms: i64,
-}
-
-/// A core, to be shown.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CoreStatus {
-    /// Its tasks.
-    pub tasks: Vec<TaskStatus>,
-    /// Its totals.
-    pub totals: CoreTotals,
-    /// What all its tasks counted, also those that are gone.
-    pub counters: TaskCounters,
-    /// How long the last commit took, milliseconds.
-    pub last_commit_took_ms: i64,
-    /// Bytes charged for cached entries.
-    pub cache_bytes: usize,
-    /// Bytes of rows that are not committed yet.
-    pub overlay_bytes: usize,
-    /// Bytes of records that wait to be sent.
-    pub outbox_bytes: usize,
-    /// Bytes of records that were fetched and are not processed yet.
-    pub queue_bytes: usize,
-    /// Whether every wanted task runs.
-    pub settled: bool,
-    /// Inputs that stand still because of somebody's transaction that was never ended (design rule 5.2).
-    pub hanging: Vec<HangingTransaction>,
-    /// The bound on the records of a transaction, after one ran out of `transaction.timeout.ms`; `None` = no bound.
-    pub most_records: Option<usize>,
 }
 
 impl StreamThreadCore {
@@ -274,80 +137,6 @@ impl StreamThreadCore {
             meters: BTreeMap::new(),
             abort_reason: AbortReason::default(),
             lagging: BTreeSet::new(),
-        }
-    }
-
-    /// Takes what was fetched. Records of an older incarnation are thrown away: they were fetched before a rewind.
-    ///
-    /// # Errors
-    /// When a partition can't be read any more.
-    pub fn accept(&mut self, fetched: &mut Vec<Fetched>) -> ProcessResult {
-        self.fetch_was_empty = !fetched.iter().any(|f| matches!(f, Fetched::Records(_)));
-        for item in fetched.drain(..) {
-            match item {
-                Fetched::Records(batch) => match self.owner(batch.partition, batch.incarnation) {
-                    Some(task) => task.accept(batch)?,
-                    None => self.totals.outdated_records += batch.len() as u64,
-                },
-                Fetched::Eof {
-                    partition,
-                    incarnation,
-                    offset,
-                } => {
-                    if let Some(task) = self.owner(partition, incarnation) {
-                        task.accept_eof(partition, offset)?;
-                    }
-                }
-                Fetched::Error(error) => self.fetch_failed(&error)?,
-            }
-        }
-        Ok(())
-    }
-
-    fn owner(&mut self, partition: PartitionId, incarnation: u64) -> Option<&mut Task> {
-        let owned = self
-            .partitions
-            .get(&partition)
-            .filter(|owned| owned.incarnation == incarnation)?;
-        match self.tasks.get_mut(&owned.task) {
-            Some(Slot::Running(task)) => Some(task),
-            _ => None,
-        }
-    }
-
-    fn fetch_failed(&mut self, error: &crate::fetch::FetchError) -> ProcessResult {
-        let Some((partition, incarnation)) = error.partition else {
-            tracing::warn!(error = %error, "fetching met an error; the client goes on by itself");
-            return Ok(());
-        };
-        let Some(owned) = self
-            .partitions
-            .get(&partition)
-            .filter(|owned| owned.incarnation == incarnation)
-        else {
-            return Ok(());
-        };
-        let topic_partition = owned.topic_partition.clone();
-        match error.kind {
-            FetchErrorKind::OutOfRange { .. } if self.settings.reset.is_some() => {
-                tracing::warn!(%topic_partition, "the position is outside the log: starting again by auto.offset.reset");
-                self.abort_and_rebuild(AbortReason::OutOfRange);
-                self.reset_next.insert(topic_partition);
-                Ok(())
-            }
-            FetchErrorKind::OutOfRange { .. } => Err(Box::new(Error::Topics {
-                message: format!(
-                    "the position in {topic_partition} is outside the log ({}): records were deleted before they were read; set auto.offset.reset to go on without them",
-                    error.message
-                ),
-            })),
-            FetchErrorKind::Transport | FetchErrorKind::Other(_) => {
-                tracing::debug!(%topic_partition, error = %error, "fetching met an error; the client goes on by itself");
-                Ok(())
-            }
-            _ => Err(Box::new(Error::Topics {
-                message: format!("cannot read {topic_partition}: {}", error.message),
-            })),
         }
     }
 
@@ -566,48 +355,5 @@ impl StreamThreadCore {
         let due = self.has_uncommitted() && !self.is_committing();
         let commit_ms = due.then(|| self.next_commit_ms(now_ms));
         [commit_ms, self.next_wall_clock_ms()].into_iter().flatten().min()
-    }
-
-    /// What there is to show.
-    #[must_use]
-    pub fn status(&self) -> CoreStatus {
-        let task = |(id, slot): (&TaskId, &Slot)| {
-            let (phase, counters, buffered, stream_time_ms) = match slot {
-                Slot::Running(task) => (
-                    TaskPhase::Running,
-                    task.counters(),
-                    task.buffered(),
-                    task.stream_time_ms(),
-                ),
-                Slot::Waiting { .. } | Slot::Starting { .. } => (TaskPhase::Starting, TaskCounters::default(), 0, -1),
-                Slot::Restorable { .. } | Slot::Restoring { .. } | Slot::Restored { .. } => {
-                    (TaskPhase::Restoring, TaskCounters::default(), 0, -1)
-                }
-            };
-            let counters = self.counters_of(*id, counters);
-            TaskStatus {
-                id: *id,
-                phase,
-                counters,
-                buffered,
-                stream_time_ms,
-            }
-        };
-        let tasks: Vec<_> = self.tasks.iter().map(task).collect();
-        let settled = self.wanted.is_none() && tasks.iter().all(|task| task.phase == TaskPhase::Running);
-        let counters = self.all_counters();
-        CoreStatus {
-            tasks,
-            totals: self.totals,
-            counters,
-            last_commit_took_ms: self.last_commit_took_ms,
-            cache_bytes: self.budget.used_bytes(),
-            overlay_bytes: self.running().map(Task::overlay_bytes).sum(),
-            outbox_bytes: self.outbox_bytes(),
-            queue_bytes: self.running().map(Task::queue_bytes).sum(),
-            settled,
-            hanging: self.hanging.found(),
-            most_records: self.epoch_size.limit(),
-        }
     }
 }

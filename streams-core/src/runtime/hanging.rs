@@ -5,8 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::core::{Slot, StreamThreadCore};
+use super::core::StreamThreadCore;
 use super::effect::Effect;
+use super::slot::Slot;
 use crate::TopicPartition;
 use crate::fetch::PartitionId;
 

@@ -3,9 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use super::core::{Slot, StreamThreadCore};
+use super::core::StreamThreadCore;
 use super::effect::GroupIdentity;
 use super::meter::AbortReason;
+use super::slot::Slot;
 use super::step::Step;
 use crate::TaskId;
 use crate::error::ProcessResult;

@@ -126,7 +126,7 @@ impl StreamThreadCore {
     pub(crate) fn meters(&self) -> impl Iterator<Item = (TaskId, &TaskMeters, Option<TaskSight<'_>>)> {
         self.meters.iter().map(|(id, meters)| {
             let running = match self.tasks.get(id) {
-                Some(super::core::Slot::Running(task)) => Some(TaskSight {
+                Some(super::slot::Slot::Running(task)) => Some(TaskSight {
                     state: task.state(),
                     cache_bytes: task.cached_bytes(),
                 }),

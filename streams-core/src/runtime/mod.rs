@@ -1,6 +1,7 @@
 //! A stream thread without its thread: tasks, start-up, commits and recovery as data. It knows no clock and no client:
 //! the shell (or the test driver, or a simulator) tells it what happened and carries out the effects it asks for.
 
+mod accept;
 mod commit;
 mod core;
 mod effect;
@@ -11,14 +12,16 @@ mod membership;
 mod meter;
 mod recovery;
 mod settings;
+mod slot;
 mod startup;
+mod status;
 mod step;
 mod uncaught;
 
 #[cfg(test)]
 mod tests;
 
-pub use self::core::{CoreStatus, CoreTotals, StreamThreadCore, TaskPhase, TaskStatus};
+pub use self::core::StreamThreadCore;
 pub use crate::task::CommittedOffset;
 pub use effect::{
     Assignment, CallFailure, ChangelogRestore, Effect, FailureClass, GroupIdentity, Outcome, Reports, ResetTo,
@@ -30,4 +33,5 @@ pub(crate) use hanging::HANGING_MS;
 pub use hanging::HangingTransaction;
 pub use meter::{AbortReason, CommitSample, RestoreProgress};
 pub use settings::{CoreParts, RuntimeSettings, StateOpener};
+pub use status::{CoreStatus, CoreTotals, TaskPhase, TaskStatus};
 pub use uncaught::{FailureLog, Reaction, StreamThreadExceptionResponse};

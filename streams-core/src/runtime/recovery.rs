@@ -2,9 +2,10 @@
 //! not committed, make the nodes anew, and go through the ordinary start-up. No decision about an unknown outcome is
 //! ever needed (design rule 1.7).
 
-use super::core::{Slot, StreamThreadCore};
+use super::core::StreamThreadCore;
 use super::effect::{CallFailure, Effect, FailureClass, Outcome};
 use super::meter::AbortReason;
+use super::slot::Slot;
 use super::step::Step;
 use crate::error::{Error, ProcessResult};
 use crate::processor::ProductionDecision;

@@ -7,8 +7,9 @@ mod take_up;
 
 use std::collections::BTreeMap;
 
-use super::core::{Slot, StreamThreadCore};
+use super::core::StreamThreadCore;
 use super::effect::{CallFailure, Effect, FailureClass, Outcome};
+use super::slot::Slot;
 use super::step::Step;
 use crate::TaskId;
 use crate::error::{Error, ProcessResult};

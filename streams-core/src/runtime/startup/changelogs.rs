@@ -10,8 +10,9 @@ use streams_state::{
 use super::RETRY_MS;
 use crate::error::{Error, ProcessResult};
 use crate::restore::SourceRows;
-use crate::runtime::core::{Slot, StreamThreadCore};
+use crate::runtime::core::StreamThreadCore;
 use crate::runtime::effect::{ChangelogRestore, RestoreJob};
+use crate::runtime::slot::Slot;
 use crate::task::TaskInput;
 use crate::topology::NodeKind;
 use crate::{TaskId, TopicPartition};

@@ -3,8 +3,9 @@
 use crate::TaskId;
 use crate::error::{Error, ProcessResult};
 use crate::processor::TaskCounters;
-use crate::runtime::core::{Owned, Slot, StreamThreadCore};
+use crate::runtime::core::StreamThreadCore;
 use crate::runtime::effect::{Assignment, Effect, RestoreFailure, Restored};
+use crate::runtime::slot::{Owned, Slot};
 use crate::task::{Task, TaskLimits, TaskSeed};
 
 impl StreamThreadCore {
