@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use streams_core::kafka::producer::TransactionalProducer;
+use streams_core::outbox::Outbox;
 use streams_dsl::{KafkaStreams, State, StreamsBuilder, StreamsConfig};
-use streams_testkit::NewRecord;
+use streams_testkit::{NewRecord, wait_until};
 use streams_tests::{broker, topic, topic_with, unique};
 use tempfile::TempDir;
 
@@ -139,4 +141,69 @@ fn running_is_told_once_and_not_before_the_tasks_run() {
     assert!(streams.close(LIMIT));
     let told = told.lock().unwrap().clone();
     assert_eq!(told[..2], [(State::Rebalancing, 0), (State::Running, 2)], "{told:?}");
+}
+
+/// A restore that waits for somebody's open transaction, whose task goes to another instance meanwhile, ends: the state
+/// directory of the task is free for whoever needs it, and nobody reads what nobody wants.
+#[test]
+fn a_restore_of_a_task_that_was_given_away_ends_before_its_target() {
+    let (id, input, output) = (
+        unique("restore-away"),
+        topic("restore-away-in", 2),
+        topic("restore-away-out", 2),
+    );
+    let changelog = format!("{id}-counts-changelog");
+    broker()
+        .create_topic(&changelog, 2, &[("cleanup.policy", "compact")])
+        .unwrap();
+    let transactional_id = unique("holds-the-changelog");
+    let config = [
+        ("bootstrap.servers", broker().bootstrap()),
+        ("transactional.id", transactional_id.as_str()),
+    ];
+    let config = config.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let mut producer = TransactionalProducer::new(&config).unwrap();
+    producer.init_transactions(30_000).unwrap();
+    producer.begin().unwrap();
+    let mut outbox = Outbox::default();
+    let to = outbox.topic(&changelog);
+    for partition in 0..2 {
+        let count = 7_i64.to_be_bytes();
+        outbox.push(to, partition, 1, Some(b"k"), Some(&count), [], 1).unwrap();
+    }
+    producer.send_all(&outbox).unwrap();
+    producer.flush(30_000).unwrap();
+
+    let (first_state, second_state) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let first = counting(&id, &input, &output, &first_state);
+    let restoring = |streams: &KafkaStreams| {
+        streams
+            .threads()
+            .iter()
+            .map(|thread| thread.restores.len())
+            .sum::<usize>()
+    };
+    first.start().unwrap();
+    wait_until("both tasks restore", LIMIT, || Ok(restoring(&first) == 2)).unwrap();
+    let second = counting(&id, &input, &output, &second_state);
+    second.start().unwrap();
+    wait_until("each instance restores one", LIMIT, || {
+        Ok((restoring(&first), restoring(&second)) == (1, 1))
+    })
+    .unwrap();
+
+    producer.abort(30_000).unwrap();
+    for streams in [&first, &second] {
+        assert!(
+            streams.wait_for(LIMIT, |state| state == State::Running),
+            "{:?}",
+            streams.error()
+        );
+    }
+    assert_eq!(
+        restored(&first) + restored(&second),
+        0,
+        "nothing of an aborted transaction is restored"
+    );
+    assert!(first.close(LIMIT) && second.close(LIMIT));
 }

@@ -12,7 +12,7 @@ use tracing::Span;
 use super::super::clock::Clock;
 use super::super::cluster::failure_of;
 use super::super::hooks;
-use super::{Ordered, ProgressBoard, failed, offsets};
+use super::{Ordered, ProgressBoard, Wanted, failed, offsets};
 use crate::error::Error;
 use crate::fetch::{FetchError, FetchErrorKind, Fetched, PartitionBatch, PartitionId};
 use crate::kafka::consumer::{AssignedPartition, BatchConsumer};
@@ -56,6 +56,7 @@ pub(super) struct Worker {
     results: Sender<Restored>,
     stop: Arc<AtomicBool>,
     board: Arc<ProgressBoard>,
+    wanted: Arc<Wanted>,
     consumer: Option<BatchConsumer>,
     running: Vec<Running>,
     next_id: u32,
@@ -68,7 +69,7 @@ impl Worker {
         thread_id: String,
         results: Sender<Restored>,
         stop: Arc<AtomicBool>,
-        board: Arc<ProgressBoard>,
+        (board, wanted): (Arc<ProgressBoard>, Arc<Wanted>),
     ) -> Self {
         Worker {
             config,
@@ -76,6 +77,7 @@ impl Worker {
             results,
             stop,
             board,
+            wanted,
             consumer: None,
             running: Vec::new(),
             next_id: 0,
@@ -185,6 +187,9 @@ impl Worker {
             };
             let failure = match failures.remove(&running.job.task) {
                 Some(failure) => Some(failure),
+                None if !self.wanted.has(&running.job) => {
+                    Some(failed(FailureClass::Retriable, "NOT_WANTED", "the task was given away or lost").into())
+                }
                 // A panic must reach the stream thread, or it would wait for ever.
                 None => match catch_unwind(AssertUnwindSafe(|| running.apply(now_ms))) {
                     Ok(applied) => applied.err(),

@@ -4,10 +4,10 @@
 #[path = "restore_work.rs"]
 mod work;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use tracing::Span;
@@ -27,7 +27,23 @@ pub(super) struct Restorer {
     results_in: Sender<Restored>,
     stop: Arc<AtomicBool>,
     progress: Arc<ProgressBoard>,
+    wanted: Arc<Wanted>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// Whose results are still waited for, by task and lease. A restore that nobody waits for ends at once, so that the next
+/// owner of its task finds the directory free.
+#[derive(Default)]
+struct Wanted(Mutex<BTreeSet<(TaskId, u64)>>);
+
+impl Wanted {
+    fn set(&self) -> MutexGuard<'_, BTreeSet<(TaskId, u64)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn has(&self, job: &RestoreJob) -> bool {
+        self.set().contains(&(job.task, job.incarnation))
+    }
 }
 
 /// A job, and the span of its task.
@@ -70,6 +86,7 @@ impl Restorer {
             results_in,
             stop: Arc::default(),
             progress: Arc::default(),
+            wanted: Arc::default(),
             thread: None,
         }
     }
@@ -89,6 +106,7 @@ impl Restorer {
                 hanging: false,
             },
         );
+        self.wanted.set().insert((job.task, job.incarnation));
         let task = tracing::info_span!("task", task_id = %job.task);
         if self.jobs.is_none() {
             let (jobs, queue) = channel();
@@ -97,7 +115,7 @@ impl Restorer {
                 self.thread_id.clone(),
                 self.results_in.clone(),
                 Arc::clone(&self.stop),
-                Arc::clone(&self.progress),
+                (Arc::clone(&self.progress), Arc::clone(&self.wanted)),
             );
             let thread = std::thread::Builder::new().name(self.name.clone());
             self.thread = thread.spawn(move || worker.run(&queue)).ok();
@@ -128,8 +146,16 @@ impl Restorer {
     /// A finished job, if there is one.
     pub(super) fn try_result(&self) -> Option<Restored> {
         let restored = self.results.try_recv().ok()?;
+        self.wanted.set().remove(&(restored.task, restored.incarnation));
         self.progress.done(restored.task);
         Some(restored)
+    }
+
+    /// Ends the restores that `waited_for` does not confirm any more; each still gives its state back.
+    pub(super) fn keep(&self, waited_for: impl Fn(TaskId, u64) -> bool) {
+        if self.jobs.is_some() {
+            self.wanted.set().retain(|(task, lease)| waited_for(*task, *lease));
+        }
     }
 
     /// How far the restores are that run or wait, by task.

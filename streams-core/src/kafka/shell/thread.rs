@@ -161,10 +161,15 @@ impl StreamThread {
             self.core.on_restored(restored, now_ms)?;
         }
         self.effects()?;
+        let core = &self.core;
+        self.clients
+            .restorer
+            .keep(|task, lease| core.waits_for_restore(task, lease));
         if self.core.waits_for_commit() {
             let waiting_ns = Clock::now_ns();
             self.look_at_commit(COMMIT_WAIT_MS)?;
             self.metrics.effects(Clock::now_ns() - waiting_ns);
+            self.publish();
             return Ok(());
         }
         let wait_ms = self.wait_ms();

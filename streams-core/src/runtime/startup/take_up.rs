@@ -23,6 +23,13 @@ impl StreamThreadCore {
         Some(Effect::Restore(job))
     }
 
+    /// Whether the result of this restore is still waited for. One that is not may end early: its task was given away or
+    /// lost, and whoever comes next needs the directory.
+    #[must_use]
+    pub fn waits_for_restore(&self, task: TaskId, incarnation: u64) -> bool {
+        matches!(self.tasks.get(&task), Some(Slot::Restoring { lease, .. }) if *lease == incarnation)
+    }
+
     /// Takes back a restored state. A result under an older lease is thrown away: the task is somebody else's by now.
     ///
     /// # Errors
