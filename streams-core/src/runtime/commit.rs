@@ -95,6 +95,16 @@ impl StreamThreadCore {
         span.unwrap_or_else(tracing::Span::none)
     }
 
+    /// Whether enough waits to be sent before the epoch closes. Not right behind a commit: the broker answers a commit
+    /// before it has written the markers, refuses a transaction that begins until then (`CONCURRENT_TRANSACTIONS`), and
+    /// librdkafka asks again only after 20 ms.
+    pub(super) fn is_send_due(&self, now_ms: i64) -> bool {
+        /// How long the markers take on a quiet broker.
+        const MARKERS_MS: i64 = 6;
+        let begins_too_early = self.transaction_began_ms.is_none() && now_ms - self.last_commit_ms < MARKERS_MS;
+        !begins_too_early && self.outbox_bytes() >= self.settings.send_bytes
+    }
+
     /// Plans sending the outboxes. The transaction begins when something is first sent, so that slow user code does not
     /// run inside an open one (design rule 1.11).
     pub(super) fn plan_send(&mut self) {

@@ -262,7 +262,7 @@ impl StreamThreadCore {
             self.steps.push_back(Step::Purge);
         } else if self.is_look_due(now_ms) {
             self.steps.push_back(Step::ListEnds);
-        } else if self.outbox_bytes() >= self.settings.send_bytes {
+        } else if self.is_send_due(now_ms) {
             self.plan_send();
         } else {
             self.plan_backpressure();
