@@ -13,9 +13,6 @@ use crate::{setup, simulate};
 /// failure: deleting a test file must not make the run greener.
 const NOT_WRITTEN_YET: [&str; 0] = [];
 
-/// Of `streams-tests`, for each of its binaries, so that they share one build: the crash points inside the library.
-const TEST_FEATURES: &str = "test-hooks";
-
 /// Runs one subset, or all.
 pub(crate) fn command(args: &[String]) -> Result<ExitCode> {
     let subset = match args {
@@ -83,25 +80,24 @@ pub(crate) fn core_tests() -> Invocation {
     ])
 }
 
+/// Every call with C++ tests a part of the same build: all packages with all features. With a choice of packages cargo
+/// would choose other features below them too, and compile the libraries once for each choice (measured: five times).
+fn whole() -> Invocation {
+    Invocation::new(["test", "--workspace", "--exclude", "xtask", "--all-features"])
+}
+
 /// With C++, without a broker.
 fn offline_stages(metadata: &Metadata) -> Result<Vec<Stage>> {
-    let libraries = LIBRARIES.iter().flat_map(|name| ["-p", name]);
     let mut stages = vec![
-        Stage::cargo(
-            "libraries with RocksDB and librdkafka",
-            Invocation::new(["test", "--all-features"]).args(libraries),
-        ),
+        Stage::cargo("libraries with RocksDB and librdkafka", whole().args(["--lib", "--bins"])),
+        Stage::cargo("examples in the documentation", whole().args(["--doc"])),
         test_binary("offline", metadata)?,
     ];
-    let examples = example_packages(metadata);
+    let examples = example_tests(metadata);
     if !examples.is_empty() {
-        let chosen = examples.iter().flat_map(|name| ["-p", name]);
-        stages.push(Stage::cargo("examples", Invocation::new(["test"]).args(chosen)));
+        let chosen = examples.iter().flat_map(|name| ["--test", name]);
+        stages.push(Stage::cargo("examples", whole().args(chosen)));
     }
-    stages.push(Stage::cargo(
-        "benches compile",
-        Invocation::new(["build", "-p", "benches", "--all-targets"]),
-    ));
     stages.push(Stage::cargo_each(
         "each feature alone, with C++",
         features::checks(metadata, true),
@@ -111,19 +107,10 @@ fn offline_stages(metadata: &Metadata) -> Result<Vec<Stage>> {
 
 /// With a real Kafka, which the testkit starts.
 fn broker_stages(metadata: &Metadata) -> Result<Vec<Stage>> {
-    let testkit = Invocation::new(["test", "-p", "streams-testkit"]);
-    let harness = Invocation::new([
-        "test",
-        "-p",
-        "streams-tests",
-        "--features",
-        TEST_FEATURES,
-        "--lib",
-        "--bins",
-    ]);
+    let testkit = test_targets(metadata, "streams-testkit");
+    let chosen = testkit.iter().flat_map(|name| ["--test", name]);
     Ok(vec![
-        Stage::cargo("testkit", testkit),
-        Stage::cargo("test harness", harness),
+        Stage::cargo("testkit", whole().args(chosen)),
         test_binary("broker", metadata)?,
     ])
 }
@@ -148,27 +135,27 @@ pub(crate) fn test_binary(name: &str, metadata: &Metadata) -> Result<Stage> {
 
 /// How one test binary of `streams-tests` is run.
 pub(crate) fn test_binary_call(name: &str) -> Invocation {
-    Invocation::new([
-        "test",
-        "-p",
-        "streams-tests",
-        "--features",
-        TEST_FEATURES,
-        "--test",
-        name,
-    ])
+    whole().args(["--test", name])
 }
 
-/// The packages in the folder `examples`. Their tests need no broker.
-pub(crate) fn example_packages(metadata: &Metadata) -> Vec<&str> {
+/// The integration tests of the packages in the folder `examples`. They need no broker.
+fn example_tests(metadata: &Metadata) -> Vec<&str> {
     let examples = crate::cargo::root().join("examples");
     let inside = |package: &crate::cargo::Package<'_>| package.folder().starts_with(&examples);
     metadata
         .packages()
         .into_iter()
         .filter(inside)
-        .map(|package| package.name())
+        .flat_map(|package| package.targets("test"))
         .collect()
+}
+
+/// The integration tests of a package.
+fn test_targets<'m>(metadata: &'m Metadata, package: &str) -> Vec<&'m str> {
+    metadata
+        .package(package)
+        .map(|package| package.targets("test"))
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
