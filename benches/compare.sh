@@ -4,6 +4,8 @@
 #   bash benches/compare.sh [ROUNDS [RECORDS [BYTES]]]       (default 1 round of 3,000,000 records of 100 bytes)
 #
 # MODES picks what is measured: "MODE:KEYS …" (default "copy:10000 sum:10000 sum:1000000 window:10000 join:10000").
+# RATE=5000 measures latency instead: that many records of BYTES a second for SECONDS_EACH (30) through copy, from the due time
+# of a record to a read_committed reader; ours with adaptive commits, without, and without pipelining, then Java.
 # Wants Java 17, Maven and the tools of `cargo xtask setup`; builds `peer` and `rawloop` as a release build has them.
 # Each line is the harness's own; `latest=` of the two digests must be equal, or the script fails. Nothing else should run
 # on the machine.
@@ -37,6 +39,33 @@ broker=$!
 trap 'kill "$broker" 2>/dev/null; wait "$broker" 2>/dev/null || true; rm -rf "$work/broker" "$work/state"' EXIT
 bash tests/peers/broker.sh --wait "$port"
 
+latency() { # WHAT COMMAND...
+    local what=$1 id=latency-$1
+    shift
+    for topic in in out; do harness topic "$topic-$id" 4 >/dev/null; done
+    STATE_DIR=$work/state/$id "$@" run copy "app-$id" "in-$id" "out-$id" 1 >"$work/$id.log" 2>&1 &
+    local application=$!
+    for _ in $(seq 300); do
+        if grep -q "STATE RUNNING" "$work/$id.log"; then break; fi
+        sleep 0.1
+    done
+    printf '%s: ' "$id"
+    harness latency "in-$id" "out-$id" "$RATE" "${SECONDS_EACH:-30}" "$bytes"
+    kill "$application" && wait "$application" || true
+    harness delete "*-$id" "app-*" >/dev/null
+}
+
+if [ -n "${RATE:-}" ]; then
+    java=(java -Xmx1g -cp "$work/classes:$work/libs/*" StreamsPeer)
+    for round in $(seq "$rounds"); do
+        ADAPTIVE=true latency "adaptive-$round" "$work/peer"
+        latency "interval-$round" "$work/peer"
+        PIPELINED=false latency "depth-0-$round" "$work/peer"
+        latency "java-$round" "${java[@]}"
+    done
+    exit 0
+fi
+
 harness gentable plans 4 10000 >/dev/null
 for keys in $(tr ' ' '\n' <<<"$modes" | cut -d: -f2 | sort -u); do
     harness gen "in-$keys" 4 "$records" "$bytes" "$keys"
@@ -62,11 +91,14 @@ for pair in $modes; do
         measure java "$mode" "$in" "out-java-$id" java -Xmx1g -cp "$work/classes:$work/libs/*" StreamsPeer
         if [ "$mode" = copy ]; then
             harness topic "out-raw-$id" 4 >/dev/null
+            # Under the harness like the others: what the harness costs is the same for all.
             printf 'raw copy %s: ' "$in"
-            "$work/rawloop" copy "$in" "out-raw-$id" "app-raw-$id"
+            STATE_DIR=$work/state/raw harness bench "app-raw-$id" "$in" -- "$work/rawloop" copy "$in" "out-raw-$id" "app-raw-$id"
         fi
         # Two digests, one `latest` between them.
-        if [ "$(harness digest "out-ours-$id" "out-java-$id" | tee /dev/stderr | grep -o ' latest=[^ ]*' | sort -u | wc -l)" -ne 1 ]; then
+        digests=$(harness digest "out-ours-$id" "out-java-$id")
+        echo "$digests"
+        if [ "$(grep -o ' latest=[^ ]*' <<<"$digests" | sort -u | wc -l)" -ne 1 ]; then
             echo "the outputs of $id differ" >&2
             failed=1
         fi
