@@ -89,7 +89,10 @@ fn whole() -> Invocation {
 /// With C++, without a broker.
 fn offline_stages(metadata: &Metadata) -> Result<Vec<Stage>> {
     let mut stages = vec![
-        Stage::cargo("libraries with RocksDB and librdkafka", whole().args(["--lib", "--bins"])),
+        Stage::cargo(
+            "libraries with RocksDB and librdkafka",
+            whole().args(["--lib", "--bins"]),
+        ),
         Stage::cargo("examples in the documentation", whole().args(["--doc"])),
         test_binary("offline", metadata)?,
     ];
