@@ -80,7 +80,10 @@ pub enum Error {
         message: String,
     },
     /// The broker or the client refused a record for good.
-    #[error("a record for {topic_partition} was refused ({code}): {message}")]
+    #[error(
+        "a record for {topic_partition} was refused ({code}): {message}{}",
+        grant("Write and Describe on the topic", code, message)
+    )]
     Produce {
         /// Where it was to go.
         topic_partition: TopicPartition,
@@ -90,7 +93,10 @@ pub enum Error {
         message: String,
     },
     /// A call to Kafka failed for good.
-    #[error("{what} failed ({code}): {message}")]
+    #[error(
+        "{what} failed ({code}): {message}{}",
+        grant("Describe, Read and Write on the topic", code, message)
+    )]
     Kafka {
         /// What was tried.
         what: String,
@@ -234,5 +240,63 @@ impl Error {
             task: format!("task {task}"),
             source,
         })
+    }
+}
+
+/// The permission that a refusal is about, unless the message has it already. `on_topic` is what the call needs of a topic.
+fn grant(on_topic: &'static str, code: &str, message: &str) -> String {
+    let permission = match code {
+        "TOPIC_AUTHORIZATION_FAILED" => on_topic,
+        "GROUP_AUTHORIZATION_FAILED" => "Read on the consumer group (the application id)",
+        "TRANSACTIONAL_ID_AUTHORIZATION_FAILED" => {
+            "Write and Describe on the transactional ids (prefix: the application id)"
+        }
+        "CLUSTER_AUTHORIZATION_FAILED" => "IdempotentWrite on the cluster",
+        _ => return String::new(),
+    };
+    if message.contains("; grant ") {
+        return String::new();
+    }
+    format!("; grant {permission} to the principal of this client")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_for_want_of_a_permission_names_it() {
+        for (code, permission) in [
+            ("TOPIC_AUTHORIZATION_FAILED", "Read and Write on the topic"),
+            ("GROUP_AUTHORIZATION_FAILED", "Read on the consumer group"),
+            (
+                "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
+                "Write and Describe on the transactional ids",
+            ),
+            ("CLUSTER_AUTHORIZATION_FAILED", "IdempotentWrite on the cluster"),
+        ] {
+            let (what, code) = ("Commit".to_owned(), code.to_owned());
+            let message = "refused".to_owned();
+            let text = Error::Kafka { what, code, message }.to_string();
+            assert!(text.contains(permission), "{text}");
+        }
+        let text = Error::Produce {
+            topic_partition: TopicPartition::new("out", 1),
+            code: "TOPIC_AUTHORIZATION_FAILED".to_owned(),
+            message: "refused".to_owned(),
+        }
+        .to_string();
+        assert!(text.contains("out-1") && text.contains("; grant Write"), "{text}");
+    }
+
+    #[test]
+    fn a_permission_that_is_named_already_is_not_named_twice() {
+        let text = Error::Kafka {
+            what: "Commit".to_owned(),
+            code: "TOPIC_AUTHORIZATION_FAILED".to_owned(),
+            message: "creating topic t: refused; grant Create on the topic".to_owned(),
+        }
+        .to_string();
+        assert_eq!(text.matches("grant").count(), 1, "{text}");
     }
 }
