@@ -56,6 +56,8 @@ pub(crate) struct Cache<V> {
     newest: u32,
     oldest: u32,
     dirty: Vec<u32>,
+    /// Entries that a flush has taken and not written yet, last first.
+    flushing: Vec<u32>,
     charged: usize,
 }
 
@@ -68,6 +70,7 @@ impl<V> Default for Cache<V> {
             newest: NONE,
             oldest: NONE,
             dirty: Vec::new(),
+            flushing: Vec::new(),
             charged: 0,
         }
     }
@@ -149,25 +152,27 @@ impl<V> Cache<V> {
         }
     }
 
-    /// The dirty entries in the order in which they became dirty; the list is empty afterwards.
-    pub(crate) fn take_dirty(&mut self) -> Vec<u32> {
-        std::mem::take(&mut self.dirty)
-    }
-
-    /// Gives the (emptied) list back, so that its memory is used again.
-    pub(crate) fn reuse(&mut self, mut list: Vec<u32>) {
-        if self.dirty.is_empty() {
-            list.clear();
-            self.dirty = list;
+    /// The entries that are dirty now are to be flushed, in the order in which they became dirty; what becomes dirty
+    /// meanwhile waits for the next flush.
+    pub(crate) fn begin_flush(&mut self) {
+        if self.flushing.is_empty() {
+            std::mem::swap(&mut self.dirty, &mut self.flushing);
+            self.flushing.reverse();
         }
     }
 
-    pub(crate) fn dirty(&self) -> &[u32] {
-        &self.dirty
+    /// The next entry of the flush.
+    pub(crate) fn next_to_flush(&mut self) -> Option<u32> {
+        self.flushing.pop()
+    }
+
+    /// All entries whose rows a scan would not find yet, those of a flush that goes on included.
+    pub(crate) fn unwritten(&self) -> Vec<u32> {
+        self.flushing.iter().chain(&self.dirty).copied().collect()
     }
 
     pub(crate) fn is_dirty(&self) -> bool {
-        !self.dirty.is_empty()
+        !(self.dirty.is_empty() && self.flushing.is_empty())
     }
 
     /// Forgets an entry; the task's bytes have the truth.
@@ -308,7 +313,8 @@ mod tests {
         cache.remove(second);
         assert_eq!(cache.oldest_clean(), None);
         assert_eq!(cache.insert(b"c", Held::Absent, 0), second);
-        assert_eq!(cache.take_dirty(), [first]);
+        cache.begin_flush();
+        assert_eq!((cache.next_to_flush(), cache.next_to_flush()), (Some(first), None));
         assert!(cache.find(b"b").is_none());
     }
 }

@@ -13,16 +13,17 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
     /// Writes and forwards the dirty entries, in dirtying order. The list is taken first and no entry is borrowed while
     /// it is forwarded, so whatever happens downstream may use this store.
     pub(super) fn flush_dirty(&self, cx: &mut TaskContext) -> ProcessResult {
-        let dirty = self.cache.borrow_mut().take_dirty();
-        if dirty.is_empty() {
+        if !self.cache.borrow().is_dirty() {
             return Ok(());
         }
         let outer = cx.current.clone();
-        for at in &dirty {
-            self.flush_entry(cx, *at)?;
+        self.cache.borrow_mut().begin_flush();
+        loop {
+            let next = self.cache.borrow_mut().next_to_flush();
+            let Some(at) = next else { break };
+            self.flush_entry(cx, at)?;
         }
         cx.current = outer;
-        self.cache.borrow_mut().reuse(dirty);
         Ok(())
     }
 
@@ -126,8 +127,8 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
 
     /// Puts the dirty entries into the task's bytes without logging or forwarding them, so that a scan sees them.
     pub(super) fn serialize_dirty(&self, cx: &mut TaskContext) -> ProcessResult {
-        let dirty: Vec<u32> = self.cache.borrow().dirty().to_vec();
-        for at in dirty {
+        let unwritten = self.cache.borrow().unwritten();
+        for at in unwritten {
             let mut cache = self.cache.borrow_mut();
             let Some(slot) = cache.slot_mut(at) else { continue };
             if !std::mem::take(&mut slot.unserialized) {
