@@ -22,7 +22,7 @@ pub use handlers::{
 };
 pub(crate) use node::BuiltGraph;
 pub use node::{AnyNode, Children, Downstream, NodeBuilder, NodeFactory, RawRecord, SourceFactory, SourceNode};
-pub(crate) use punctuation::PunctuationQueue;
+pub(crate) use punctuation::{PunctuationQueue, Schedules};
 pub use punctuation::{PunctuationType, PunctuatorId};
 pub use rows::{RowReader, SourceRow};
 pub use sink::{Partitions, SinkPartitioner, SinkTarget, TypedSink};

@@ -22,6 +22,9 @@ pub struct PunctuatorId(pub(crate) u32);
 
 pub(crate) type Callback = Rc<dyn Fn(&mut TaskContext, PunctuatorId, i64) -> ProcessResult>;
 
+/// When schedules are due next, by name: wall clock or stream time, milliseconds.
+pub(crate) type Schedules = Vec<(u32, i64)>;
+
 struct Schedule {
     id: PunctuatorId,
     kind: PunctuationType,
@@ -98,18 +101,24 @@ impl PunctuationQueue {
         Some((schedule.id, Rc::clone(&schedule.callback)))
     }
 
-    /// The next times of all schedules, in the order in which they were made: what a commit keeps.
-    pub(crate) fn next_times(&self) -> Vec<i64> {
-        self.schedules.iter().map(|schedule| schedule.next_ms).collect()
+    /// The next times of all schedules: what a commit keeps.
+    pub(crate) fn next_times(&self) -> Schedules {
+        let next = |schedule: &Schedule| (schedule.id.0, schedule.next_ms);
+        self.schedules.iter().map(next).collect()
     }
 
-    /// Puts wall-clock schedules back to the times of the last commit, after an abort made the nodes anew: a
-    /// punctuation whose work was aborted has to run again. Schedules are matched in the order in which they were made.
-    pub(crate) fn reset_wall_clock(&mut self, committed: &[i64]) {
-        for (schedule, next_ms) in self.schedules.iter_mut().zip(committed) {
-            if schedule.kind == PunctuationType::WallClockTime {
-                schedule.next_ms = schedule.next_ms.min(*next_ms);
-            }
+    /// Puts schedules back to the times of the last commit, after an abort made the nodes anew: a punctuation whose work
+    /// was aborted has to run again, and one whose work is committed must not. Schedules have the same names again,
+    /// because `init` makes them in the same order; those that were made or cancelled later are left alone.
+    pub(crate) fn reset_to(&mut self, committed: &Schedules) {
+        for schedule in &mut self.schedules {
+            let Some((_, next_ms)) = committed.iter().find(|(id, _)| *id == schedule.id.0) else {
+                continue;
+            };
+            schedule.next_ms = match schedule.kind {
+                PunctuationType::WallClockTime => schedule.next_ms.min(*next_ms),
+                PunctuationType::StreamTime => schedule.next_ms.max(*next_ms),
+            };
         }
     }
 }
@@ -129,7 +138,7 @@ mod tests {
         queue.add(PunctuationType::StreamTime, 100, 0, callback());
         assert!(queue.take_due(PunctuationType::StreamTime, 1_000).is_some());
         assert!(queue.take_due(PunctuationType::StreamTime, 1_000).is_none());
-        assert_eq!(queue.next_times(), [1_100]);
+        assert_eq!(queue.next_times(), [(0, 1_100)]);
     }
 
     #[test]
@@ -149,8 +158,35 @@ mod tests {
         queue.take_due(PunctuationType::WallClockTime, 3_600_000).unwrap();
         let mut rebuilt = PunctuationQueue::default();
         rebuilt.add(PunctuationType::WallClockTime, 3_600_000, 3_600_001, callback());
-        rebuilt.reset_wall_clock(&committed);
+        rebuilt.reset_to(&committed);
         assert!(rebuilt.take_due(PunctuationType::WallClockTime, 3_600_002).is_some());
+    }
+
+    #[test]
+    fn rule_1_3_an_abort_does_not_fire_a_stream_time_punctuation_whose_work_is_committed() {
+        let mut queue = PunctuationQueue::default();
+        queue.add(PunctuationType::StreamTime, 100, 0, callback());
+        queue.take_due(PunctuationType::StreamTime, 1_000).unwrap();
+        let committed = queue.next_times();
+        let mut rebuilt = PunctuationQueue::default();
+        rebuilt.add(PunctuationType::StreamTime, 100, 0, callback());
+        rebuilt.reset_to(&committed);
+        assert!(rebuilt.take_due(PunctuationType::StreamTime, 1_050).is_none());
+        assert!(rebuilt.take_due(PunctuationType::StreamTime, 1_100).is_some());
+    }
+
+    #[test]
+    fn rule_1_3_a_cancelled_schedule_does_not_lend_its_time_to_the_next_one() {
+        let mut queue = PunctuationQueue::default();
+        let first = queue.add(PunctuationType::WallClockTime, 50, 0, callback());
+        queue.add(PunctuationType::WallClockTime, 3_600_000, 0, callback());
+        queue.cancel(first);
+        let committed = queue.next_times();
+        let mut rebuilt = PunctuationQueue::default();
+        rebuilt.add(PunctuationType::WallClockTime, 50, 3_599_999, callback());
+        rebuilt.add(PunctuationType::WallClockTime, 3_600_000, 3_599_999, callback());
+        rebuilt.reset_to(&committed);
+        assert_eq!(rebuilt.next_times(), [(0, 3_600_049), (1, 3_600_000)]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Java counterpart: `StoreChangelogReader` with `RecordConverters`.
 
 mod rows;
+mod standstill;
 
 use streams_state::{StateError, StoreMetadata, TaskState};
 
@@ -11,6 +12,7 @@ use crate::fetch::PartitionBatch;
 use crate::runtime::ChangelogRestore;
 
 pub use rows::SourceRows;
+pub use standstill::{Standstill, StandstillNews};
 
 /// Begins a replay: a restore from zero marks and empties the store first, unless it goes on with one that was interrupted.
 ///
@@ -52,6 +54,7 @@ pub fn apply(
     }
     let metadata = StoreMetadata {
         position,
+        applied_at_ms: changelog.meanwhile_ms,
         ..changelog.metadata
     };
     let changes = rows.iter().map(|(key, value)| (*key, value.as_deref()));
@@ -77,6 +80,16 @@ pub fn finish(state: &mut TaskState, changelog: &ChangelogRestore, position: i64
     ended.map_err(|error| failed(state, error))
 }
 
+/// What a replay came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Replayed {
+    /// Rows applied.
+    pub rows: u64,
+    /// Whether it reached its target. If not, an open transaction holds the log: what was read is kept, and the replay is to
+    /// be tried again from the stored position.
+    pub ended: bool,
+}
+
 /// A whole replay with a `fetch` that gives committed records from a position on and the position behind them. Only a
 /// position at or beyond the target ends it, never an end-of-partition mark (design rule 5.3).
 ///
@@ -86,19 +99,19 @@ pub fn replay_all(
     state: &mut TaskState,
     changelog: &ChangelogRestore,
     mut fetch: impl FnMut(i64) -> (PartitionBatch, i64),
-) -> ProcessResult<u64> {
+) -> ProcessResult<Replayed> {
     begin(state, changelog)?;
     let (mut position, mut rows) = (changelog.from, 0);
     while position < changelog.to {
         let (batch, next) = fetch(position);
         if next <= position {
-            break;
+            return Ok(Replayed { rows, ended: false });
         }
         rows += apply(state, changelog, &[batch], next)?;
         position = next;
     }
     finish(state, changelog, position)?;
-    Ok(rows)
+    Ok(Replayed { rows, ended: true })
 }
 
 /// Where a replay stands: an exact end is never passed, although more was fetched.

@@ -60,7 +60,7 @@ impl StreamThreadCore {
         };
         let topic_partition = owned.topic_partition.clone();
         match error.kind {
-            FetchErrorKind::OutOfRange { .. } if self.settings.reset.is_some() => {
+            FetchErrorKind::OutOfRange { .. } if self.reset_to(&topic_partition.topic).is_some() => {
                 tracing::warn!(%topic_partition, "the position is outside the log: starting again by auto.offset.reset");
                 self.abort_and_rebuild(AbortReason::OutOfRange);
                 self.reset_next.insert(topic_partition);
@@ -76,9 +76,24 @@ impl StreamThreadCore {
                 tracing::debug!(%topic_partition, error = %error, "fetching met an error; the client goes on by itself");
                 Ok(())
             }
-            _ => Err(Box::new(Error::Topics {
-                message: format!("cannot read {topic_partition}: {}", error.message),
+            kind => Err(Box::new(Error::Topics {
+                message: format!("cannot read {topic_partition}: {}{}", error.message, remedy(kind)),
             })),
         }
+    }
+}
+
+/// What to do about an input that can't be read.
+fn remedy(kind: FetchErrorKind) -> &'static str {
+    match kind {
+        FetchErrorKind::TopicAuthorization => "; grant Read and Describe on the topic to the principal of this client",
+        FetchErrorKind::GroupAuthorization => {
+            "; grant Read on the consumer group (the application id) to the principal of this client"
+        }
+        FetchErrorKind::UnknownTopic => {
+            "; the topic was deleted: create it again, or take it out of the topology (if it was made anew, its offsets begin anew: reset the application)"
+        }
+        FetchErrorKind::Authentication => "; check the credentials of this client",
+        _ => "",
     }
 }

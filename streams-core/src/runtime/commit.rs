@@ -165,6 +165,7 @@ impl StreamThreadCore {
                 }
                 self.totals.commits += 1;
                 self.note_purgeable();
+                self.given_up_and_committed();
             }
             (Step::Apply, Outcome::Done) => {
                 let closed = self.closed.take().unwrap_or_else(|| ClosedEpoch {
@@ -196,6 +197,16 @@ impl StreamThreadCore {
         Ok(())
     }
 
+    /// The epoch was given up while its commit was on its way, and it is committed: what its punctuations did must not be
+    /// done again (design rule 1.3).
+    fn given_up_and_committed(&mut self) {
+        for (id, epoch) in std::mem::take(&mut self.undecided) {
+            if let Some(Slot::Waiting { schedules, .. }) = self.tasks.get_mut(&id) {
+                *schedules = epoch.schedules;
+            }
+        }
+    }
+
     /// Carries out [`Effect::Apply`]: the committed epoch goes into the stores, one batch per task. A store that can't be
     /// written (disk full) is only behind, since the transaction is committed: its task is closed, opened again after a
     /// pause and replays the tail (design rule 1.10).
@@ -215,19 +226,13 @@ impl StreamThreadCore {
             if let Some(Slot::Running(task)) = self.tasks.get_mut(id) {
                 if let Err(error) = task.apply(epoch, now_ms, &acked) {
                     tracing::error!(task_id = %id, %error, "a committed epoch could not be written to the local store; it will be replayed from the changelog");
-                    failed.push(*id);
+                    failed.push((*id, epoch.schedules.clone()));
                 }
             }
         }
-        for id in failed {
+        for (id, schedules) in failed {
             self.forget_partitions(id);
-            let old = self.tasks.insert(
-                id,
-                Slot::Waiting {
-                    state: None,
-                    schedules: Vec::new(),
-                },
-            );
+            let old = self.tasks.insert(id, Slot::Waiting { state: None, schedules });
             if let Some(Slot::Running(task)) = old {
                 self.retire(id, task.counters());
             }

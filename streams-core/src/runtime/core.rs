@@ -9,7 +9,7 @@ use super::epoch_size::EpochSize;
 use super::hanging::HangingWatch;
 use super::meter::AbortReason;
 use super::settings::{CoreParts, RuntimeSettings, StateOpener};
-use super::slot::{ClosedEpoch, Owned, Slot};
+use super::slot::{ClosedEpoch, Failing, Owned, Slot};
 use super::status::CoreTotals;
 use super::step::Step;
 use super::uncaught::guarded;
@@ -19,7 +19,7 @@ use crate::metrics::meters::TaskMeters;
 use crate::outbox::Outbox;
 use crate::processor::{ErrorHandlers, TaskCounters};
 use crate::stores::{CacheBudget, GlobalStores};
-use crate::task::Task;
+use crate::task::{Task, TaskEpoch};
 use crate::topics::Topics;
 use crate::topology::{Topology, TopologyPlan};
 use crate::{TaskId, TopicPartition};
@@ -54,13 +54,16 @@ pub struct StreamThreadCore {
     /// The open transaction ran out of its time, and that is counted.
     pub(super) transaction_overran: bool,
     pub(super) closed: Option<ClosedEpoch>,
+    /// Tasks' parts of an epoch that was given up with its commit on its way: it may be committed all the same.
+    pub(super) undecided: BTreeMap<TaskId, TaskEpoch>,
     pub(super) commit_now: bool,
     pub(super) last_commit_ms: i64,
     pub(super) last_commit_took_ms: i64,
     pub(super) last_purge_ms: i64,
     pub(super) purgeable: BTreeMap<TopicPartition, i64>,
     pub(super) start_up_after_ms: i64,
-    pub(super) start_up_failing_since_ms: Option<i64>,
+    /// What of the start-ups fails, and since when, until it succeeds or gets on.
+    pub(super) failing_since_ms: BTreeMap<Failing, i64>,
     pub(super) retries: u32,
     pub(super) fenced_at_ms: Option<i64>,
     pub(super) reset_next: BTreeSet<TopicPartition>,
@@ -118,13 +121,14 @@ impl StreamThreadCore {
             transaction_began_ms: None,
             transaction_overran: false,
             closed: None,
+            undecided: BTreeMap::new(),
             commit_now: false,
             last_commit_ms: now_ms,
             last_commit_took_ms: 0,
             last_purge_ms: now_ms,
             purgeable: BTreeMap::new(),
             start_up_after_ms: 0,
-            start_up_failing_since_ms: None,
+            failing_since_ms: BTreeMap::new(),
             retries: 0,
             fenced_at_ms: None,
             reset_next: BTreeSet::new(),

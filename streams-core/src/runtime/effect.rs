@@ -67,6 +67,9 @@ pub struct ChangelogRestore {
     pub rows: Option<SourceRows>,
     /// What the store's metadata is once it is done, with the position reached filled in.
     pub metadata: StoreMetadata,
+    /// `applied_at_ms` until it is done. A replay that is interrupted is as old as the state that it began with: deletions
+    /// that it has not read yet may be gone from the log some day (design rule 2.4).
+    pub meanwhile_ms: i64,
 }
 
 /// The restore of one task. The state is lent to the restorer and comes back with the result.

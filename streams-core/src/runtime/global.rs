@@ -20,7 +20,7 @@ const GLOBAL: u32 = TaskId::GLOBAL.subtopology;
 
 /// The global stores' bytes, opened before anything reads them.
 pub struct GlobalState {
-    state: TaskState,
+    pub(super) state: TaskState,
 }
 
 impl GlobalState {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::core::StreamThreadCore;
 use super::effect::GroupIdentity;
 use super::meter::AbortReason;
-use super::slot::Slot;
+use super::slot::{Failing, Slot};
 use super::step::Step;
 use crate::TaskId;
 use crate::error::ProcessResult;
@@ -31,13 +31,16 @@ impl StreamThreadCore {
     pub fn on_lost(&mut self) -> ProcessResult {
         self.incarnation += 1;
         self.wanted = None;
-        self.steps.clear();
+        let kept = self.clear_steps();
         self.closed = None;
+        self.undecided.clear();
+        self.epoch = self.epoch.wrapping_add(1).max(1);
         self.epoch_size.dropped();
         self.transaction_overran = false;
         self.to_unassign.extend(self.partitions.keys().copied());
         self.partitions.clear();
         self.reset_next.clear();
+        self.failing_since_ms.clear();
         self.totals.tasks_closed += self.tasks.len() as u64;
         for (id, slot) in std::mem::take(&mut self.tasks) {
             tracing::info!(task_id = %id, "the task is lost");
@@ -46,13 +49,9 @@ impl StreamThreadCore {
                 drop(task.into_committed());
             }
         }
-        self.steps.push_back(Step::Unassign);
         // An effect in flight ends first; its outcome then meets an empty core.
-        if self.transaction_began_ms.is_some() {
-            self.abort_reason = AbortReason::TasksLost;
-            self.steps.push_back(Step::Abort);
-        }
-        self.steps.push_back(Step::Acknowledge);
+        self.abort_reason = AbortReason::TasksLost;
+        self.plan_settling(kept.and_acknowledge());
         Ok(())
     }
 
@@ -87,6 +86,8 @@ impl StreamThreadCore {
             self.totals.tasks_closed += 1;
             self.forget_partitions(id);
             self.forget_resets(id);
+            self.undecided.remove(&id);
+            self.failing_since_ms.remove(&Failing::Restore(id));
         }
         self.take_up(&wanted);
         self.steps.push_back(Step::Unassign);

@@ -7,9 +7,11 @@ mod core;
 mod effect;
 mod epoch_size;
 mod global;
+mod global_age;
 mod hanging;
 mod membership;
 mod meter;
+mod rebuild;
 mod recovery;
 mod settings;
 mod slot;
@@ -28,7 +30,6 @@ pub use effect::{
     RestoreFailure, RestoreJob, Restored,
 };
 pub use global::{GlobalCore, GlobalState};
-#[cfg(feature = "kafka")]
 pub(crate) use hanging::HANGING_MS;
 pub use hanging::HangingTransaction;
 pub use meter::{AbortReason, CommitSample, RestoreProgress};

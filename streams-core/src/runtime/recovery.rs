@@ -5,10 +5,13 @@
 use super::core::StreamThreadCore;
 use super::effect::{CallFailure, Effect, FailureClass, Outcome};
 use super::meter::AbortReason;
-use super::slot::Slot;
+use super::slot::Failing;
+use super::startup::failing;
 use super::step::Step;
 use crate::error::{Error, ProcessResult};
 use crate::processor::ProductionDecision;
+
+const INIT: Failing = Failing::Call("init-transactions");
 
 impl StreamThreadCore {
     pub(super) fn effect_of(&mut self, step: &Step, now_ms: i64) -> ProcessResult<Option<Effect>> {
@@ -51,6 +54,7 @@ impl StreamThreadCore {
         match step {
             Step::InitTransactions => {
                 self.producer_ready = true;
+                self.failing_since_ms.remove(&INIT);
                 Ok(())
             }
             Step::Abort => {
@@ -91,8 +95,12 @@ impl StreamThreadCore {
         if step == Step::Unassign {
             self.to_unassign.append(&mut self.unassigning);
         }
+        if let Step::Assign(id) = step {
+            self.not_assigned(id);
+            return self.start_up_failed(failing(&step), failure, now_ms);
+        }
         if step.is_start_up() {
-            return self.start_up_failed(failure, now_ms);
+            return self.start_up_failed(failing(&step), failure, now_ms);
         }
         if step.is_in_background() && self.closed.is_none() {
             return self.orphan_failed(&step, failure, now_ms);
@@ -118,7 +126,8 @@ impl StreamThreadCore {
             }
             FailureClass::Stop => Err(stop(&step, failure)),
             _ if step == Step::InitTransactions => Err(stop(&step, failure)),
-            FailureClass::Abortable if step != Step::Abort => {
+            // Nothing began, so there is nothing that an abort could end.
+            FailureClass::Abortable if !matches!(step, Step::Abort | Step::Begin) => {
                 tracing::warn!(
                     ?step,
                     code = failure.code,
@@ -200,19 +209,16 @@ impl StreamThreadCore {
     }
 
     /// Whether the same call may be made again: while the broker's transaction timer can't have run out.
-    fn may_retry(&self, step: &Step, now_ms: i64) -> bool {
+    fn may_retry(&mut self, step: &Step, now_ms: i64) -> bool {
         const MOST_RETRIES: u32 = 10_000;
-        let bound_ms = match step {
-            Step::InitTransactions => {
-                return self.retries
-                    < MOST_RETRIES.min(u32::try_from(self.settings.task_timeout_ms / 1_000).unwrap_or(300));
-            }
-            _ => self.settings.transaction_timeout_ms,
-        };
+        if *step == Step::InitTransactions {
+            let since_ms = *self.failing_since_ms.entry(INIT).or_insert(now_ms);
+            return now_ms - since_ms < self.settings.task_timeout_ms;
+        }
         self.retries < MOST_RETRIES
             && self
                 .transaction_began_ms
-                .is_some_and(|began_ms| now_ms - began_ms < bound_ms)
+                .is_some_and(|began_ms| now_ms - began_ms < self.settings.transaction_timeout_ms)
     }
 
     /// A fenced producer: our own transaction timed out, or another process has our identity. The second time in a row
@@ -318,48 +324,15 @@ impl StreamThreadCore {
     /// Aborts the transaction and makes every task anew from its factories (design rule 1.3).
     pub(super) fn abort_and_rebuild(&mut self, reason: AbortReason) {
         self.abort_reason = reason;
-        self.steps.clear();
+        let kept = self.clear_steps();
         self.drop_uncommitted();
-        if self.transaction_began_ms.is_some() {
-            self.steps.push_front(Step::Abort);
-        }
+        self.plan_settling(kept);
     }
 
     fn recreate_and_rebuild(&mut self) {
-        self.steps.clear();
+        let kept = self.clear_steps();
         self.drop_uncommitted();
-        self.producer_ready = false;
-        self.steps.push_front(Step::RecreateProducer);
-    }
-
-    fn drop_uncommitted(&mut self) {
-        self.closed = None;
-        self.commit_now = false;
-        self.epoch_size.dropped();
-        self.transaction_overran = false;
-        self.incarnation += 1;
-        self.epoch = self.epoch.wrapping_add(1).max(1);
-        let running: Vec<_> = self
-            .tasks
-            .iter()
-            .filter(|(_, slot)| matches!(slot, Slot::Running(_)))
-            .map(|(id, _)| *id)
-            .collect();
-        for id in running {
-            self.forget_partitions(id);
-            if let Some(Slot::Running(task)) = self.tasks.remove(&id) {
-                self.retire(id, task.counters());
-                let (state, schedules) = task.into_committed();
-                self.tasks.insert(
-                    id,
-                    Slot::Waiting {
-                        state: Some(state),
-                        schedules,
-                    },
-                );
-            }
-        }
-        self.steps.push_back(Step::Unassign);
+        self.plan_settling(kept.and_recreate());
     }
 }
 

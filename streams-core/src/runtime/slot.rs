@@ -2,38 +2,39 @@
 
 use streams_state::TaskState;
 
+use crate::processor::Schedules;
 use crate::task::{Task, TaskEpoch, TaskInput};
 use crate::{TaskId, TopicPartition};
 
 /// Where a task is in its life.
 pub(super) enum Slot {
-    /// Wanted; its start-up has not begun. Holds the state after a rebuild, and the wall-clock schedules to go on with.
+    /// Wanted; its start-up has not begun. Holds the state after a rebuild, and the punctuation schedules to go on with.
     Waiting {
         state: Option<TaskState>,
-        schedules: Vec<i64>,
+        schedules: Schedules,
     },
     /// Committed offsets are known; the changelogs are not.
     Starting {
         state: Option<TaskState>,
-        schedules: Vec<i64>,
+        schedules: Schedules,
         inputs: Vec<TaskInput>,
     },
     /// The state is ready to be handed to the restorer.
     Restorable {
         job: Option<super::RestoreJob>,
-        schedules: Vec<i64>,
+        schedules: Schedules,
         inputs: Vec<TaskInput>,
     },
     /// The restorer has the state.
     Restoring {
         lease: u64,
-        schedules: Vec<i64>,
+        schedules: Schedules,
         inputs: Vec<TaskInput>,
     },
     /// Restored; its partitions are not fetched yet.
     Restored {
         state: Option<TaskState>,
-        schedules: Vec<i64>,
+        schedules: Schedules,
         inputs: Vec<TaskInput>,
     },
     /// At work.
@@ -46,6 +47,15 @@ pub(super) struct Owned {
     pub(super) topic_partition: TopicPartition,
     pub(super) incarnation: u64,
     pub(super) paused: bool,
+}
+
+/// What of a start-up can fail for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Failing {
+    /// A question to the cluster, by its effect's name.
+    Call(&'static str),
+    /// The restore of a task.
+    Restore(TaskId),
 }
 
 /// What a commit in progress has gathered.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use super::core::StreamThreadCore;
 use super::effect::{CallFailure, Effect, FailureClass, Outcome};
-use super::slot::Slot;
+use super::slot::{Failing, Slot};
 use super::step::Step;
 use crate::TaskId;
 use crate::error::{Error, ProcessResult};
@@ -26,11 +26,19 @@ impl StreamThreadCore {
         self.topics = topics;
     }
 
+    /// The next step of a start-up. What is ready goes first and waits for nobody: another task's question may have no answer
+    /// for long, and another task's state may still be in other hands (design rule 1.15).
     pub(super) fn next_start_up_step(&self, now_ms: i64) -> Option<Step> {
+        let any = |wanted: fn(&Slot) -> bool| self.tasks.iter().find(|(_, slot)| wanted(slot)).map(|(id, _)| *id);
+        if let Some(task) = any(|slot| matches!(slot, Slot::Restored { .. })) {
+            return Some(Step::Assign(task));
+        }
+        if let Some(task) = any(|slot| matches!(slot, Slot::Restorable { .. })) {
+            return Some(Step::Restore(task));
+        }
         if now_ms < self.start_up_after_ms {
             return None;
         }
-        let any = |wanted: fn(&Slot) -> bool| self.tasks.iter().find(|(_, slot)| wanted(slot)).map(|(id, _)| *id);
         if any(|slot| matches!(slot, Slot::Waiting { .. })).is_some() {
             return Some(Step::FetchCommitted);
         }
@@ -38,13 +46,7 @@ impl StreamThreadCore {
         if any(unresolved).is_some() {
             return Some(Step::ResolveReset);
         }
-        if any(|slot| matches!(slot, Slot::Starting { .. })).is_some() {
-            return Some(Step::ListChangelogs);
-        }
-        if let Some(task) = any(|slot| matches!(slot, Slot::Restorable { .. })) {
-            return Some(Step::Restore(task));
-        }
-        any(|slot| matches!(slot, Slot::Restored { .. })).map(Step::Assign)
+        any(|slot| matches!(slot, Slot::Starting { .. })).map(|_| Step::ListChangelogs)
     }
 
     pub(super) fn start_up_effect(&mut self, step: &Step, now_ms: i64) -> ProcessResult<Option<Effect>> {
@@ -76,25 +78,21 @@ impl StreamThreadCore {
     }
 
     pub(super) fn start_up_step_done(&mut self, step: &Step, outcome: Outcome, now_ms: i64) -> ProcessResult {
+        self.failing_since_ms.remove(&failing(step));
         match (step, outcome) {
             (Step::FetchCommitted, Outcome::Committed(offsets)) => self.committed_known(offsets),
-            (Step::ResolveReset, Outcome::Started(offsets)) => {
-                self.starts_known(&offsets);
-                Ok(())
-            }
+            (Step::ResolveReset, Outcome::Started(offsets)) => self.starts_known(&offsets),
             (Step::ListChangelogs, Outcome::Changelogs(facts)) => {
                 self.changelogs_known(&facts.into_iter().collect(), now_ms)
             }
-            (Step::Assign(_), Outcome::Done) => {
-                self.start_up_failing_since_ms = None;
-                Ok(())
-            }
+            (Step::Assign(_), Outcome::Done) => Ok(()),
             (step, outcome) => Err(Error::bug(format!("{outcome:?} does not answer {step:?}"))),
         }
     }
 
-    pub(super) fn start_up_failed(&mut self, failure: CallFailure, now_ms: i64) -> ProcessResult {
-        let since_ms = *self.start_up_failing_since_ms.get_or_insert(now_ms);
+    /// Part of a start-up failed and is tried again, until it has failed for `task.timeout.ms` without getting on.
+    pub(super) fn start_up_failed(&mut self, what: Failing, failure: CallFailure, now_ms: i64) -> ProcessResult {
+        let since_ms = *self.failing_since_ms.entry(what).or_insert(now_ms);
         if failure.class != FailureClass::Retriable {
             return Err(Box::new(Error::Kafka {
                 what: "the start-up of tasks".to_owned(),
@@ -124,4 +122,14 @@ impl StreamThreadCore {
             .subtopology(task.subtopology)
             .ok_or_else(|| Error::bug(format!("task {task} is of no sub-topology")))
     }
+}
+
+/// The question that a step asks, by its effect's name.
+pub(super) fn failing(step: &Step) -> Failing {
+    Failing::Call(match step {
+        Step::FetchCommitted => "fetch-committed",
+        Step::ResolveReset => "resolve-reset",
+        Step::ListChangelogs => "list-changelogs",
+        _ => "assign",
+    })
 }

@@ -111,9 +111,15 @@ impl FailureLog {
             .retain(|_, failures| now_ms - failures.last_ms < REMEMBERED_MS);
         let place = match (error.record(), error) {
             (Some((topic_partition, offset)), _) => Place::Record(topic_partition.clone(), offset),
-            (None, Error::Processing { .. } | Error::Serialize { .. } | Error::Produce { .. } | Error::Bug { .. }) => {
-                Place::Text(error.to_string())
-            }
+            // Two processes of one identity would fence each other for ever (design rule 1.13).
+            (
+                None,
+                Error::Processing { .. }
+                | Error::Serialize { .. }
+                | Error::Produce { .. }
+                | Error::TaskMigrated { .. }
+                | Error::Bug { .. },
+            ) => Place::Text(error.to_string()),
             _ => return 1,
         };
         let failures = self.places.entry(place).or_insert(Failures {

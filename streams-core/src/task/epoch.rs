@@ -6,6 +6,7 @@ use super::Task;
 use crate::TopicPartition;
 use crate::codec::CommitMetadata;
 use crate::error::{Error, ProcessResult};
+use crate::processor::Schedules;
 
 /// An offset as it stands in a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +26,9 @@ pub struct CommittedOffset {
 pub(crate) struct TaskEpoch {
     pub(crate) offsets: Vec<CommittedOffset>,
     operator_times: Vec<(String, i64)>,
-    schedules: Vec<i64>,
+    pub(crate) schedules: Schedules,
+    /// Whether an input's offset moved: then what the group has tells whether the epoch was committed.
+    pub(crate) moved: bool,
 }
 
 impl Task {
@@ -42,7 +45,7 @@ impl Task {
             .operator_times()
             .map(|(key, time)| (key.to_owned(), time))
             .collect();
-        let mut offsets = Vec::new();
+        let (mut offsets, mut moved) = (Vec::new(), false);
         for queue in &self.queues {
             let metadata = CommitMetadata {
                 partition_time_ms: (queue.partition_time_ms >= 0).then_some(queue.partition_time_ms),
@@ -59,6 +62,7 @@ impl Task {
                     .encode()
                     .map_err(|error| Error::bug(format!("offset-commit metadata of task {}: {error}", self.id)))?,
             };
+            moved |= queue.committed != Some(offset.offset);
             if self.touched || queue.committed != Some(offset.offset) {
                 offsets.push(offset);
             }
@@ -70,6 +74,7 @@ impl Task {
             offsets,
             operator_times,
             schedules: self.cx.punctuations.next_times(),
+            moved,
         })
     }
 
@@ -143,7 +148,7 @@ impl Task {
 
     /// Gives up everything that is not committed and hands the store back: the nodes, caches, clocks and queues are
     /// gone, and whoever goes on makes new ones from their factories (design rule 1.3).
-    pub(crate) fn into_committed(mut self) -> (TaskState, Vec<i64>) {
+    pub(crate) fn into_committed(mut self) -> (TaskState, Schedules) {
         self.close_nodes();
         let Task {
             mut cx,

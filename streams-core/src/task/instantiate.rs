@@ -13,7 +13,7 @@ use crate::codec::CommitMetadata;
 use crate::error::{Error, ProcessResult};
 use crate::fetch::PartitionId;
 use crate::metrics::meters::{Direction, TaskMeters};
-use crate::processor::{AnyNode, BuiltGraph, ErrorHandlers, NodeBuilder, SourceNode, TaskContext};
+use crate::processor::{AnyNode, BuiltGraph, ErrorHandlers, NodeBuilder, Schedules, SourceNode, TaskContext};
 use crate::stores::{CacheBudget, Changelog, GlobalStores, StoreBuilder, TaskStores};
 use crate::topics::Topics;
 use crate::topology::{NodeDefinition, NodeKind, SubtopologyPlan, Topology};
@@ -45,8 +45,8 @@ pub(crate) struct TaskSeed<'a> {
     pub(crate) globals: Arc<GlobalStores>,
     pub(crate) limits: TaskLimits,
     pub(crate) now_ms: i64,
-    /// Wall-clock schedules as of the last commit, when the nodes are made anew after an abort.
-    pub(crate) schedules: Vec<i64>,
+    /// Punctuation schedules as of the last commit, when the nodes are made anew after an abort.
+    pub(crate) schedules: Schedules,
     /// What the task measures; they outlive it.
     pub(crate) meters: Rc<TaskMeters>,
 }
@@ -74,7 +74,7 @@ impl Task {
         let entered = span.clone().entered();
         let mut cx = TaskContext::new(id, handlers, topics, globals, state, now_ms);
         cx.meters = meters;
-        let (partition_times, operator_times) = committed_times(&inputs)?;
+        let (partition_times, operator_times) = committed_times(&inputs, &cx.state)?;
         cx.set_committed_times(operator_times);
         cx.stream_time_ms = partition_times.iter().copied().max().unwrap_or(-1);
         let (stores, changelogs, source_changelogs) = make_stores(topology, plan, &mut cx, first_slot, &budget)?;
@@ -85,7 +85,7 @@ impl Task {
         for init in graph.init {
             init(&mut cx)?;
         }
-        cx.punctuations.reset_wall_clock(&schedules);
+        cx.punctuations.reset_to(&schedules);
         let committed_schedules = cx.punctuations.next_times();
         // What `init` wrote or forwarded belongs to the next commit, with this task's offsets.
         let touched = !cx.outbox.is_empty() || cx.state.is_dirty() || stores.is_dirty();
@@ -109,8 +109,11 @@ impl Task {
     }
 }
 
-/// Partition times per input and the operators' clocks merged by maximum, as the commit metadata has them.
-fn committed_times(inputs: &[TaskInput]) -> ProcessResult<(Vec<i64>, BTreeMap<String, i64>)> {
+/// Partition times per input and the operators' clocks merged by maximum, as the commit metadata has them. A clock that is
+/// not there is taken from the state's copy: offsets that were set by hand have no metadata, and a clock that starts anew
+/// would emit final results again (design rule 2.2). The copy is never ahead of the group's offsets: then the task does not
+/// start.
+fn committed_times(inputs: &[TaskInput], state: &TaskState) -> ProcessResult<(Vec<i64>, BTreeMap<String, i64>)> {
     let mut partition_times = Vec::new();
     let mut operator_times: BTreeMap<String, i64> = BTreeMap::new();
     for input in inputs {
@@ -125,6 +128,9 @@ fn committed_times(inputs: &[TaskInput]) -> ProcessResult<(Vec<i64>, BTreeMap<St
             let known = operator_times.entry(key.to_string()).or_insert(time);
             *known = time.max(*known);
         }
+    }
+    for (key, time) in state.operator_times() {
+        operator_times.entry(key.clone()).or_insert(*time);
     }
     Ok((partition_times, operator_times))
 }

@@ -13,7 +13,7 @@ use crate::error::{Error, ProcessResult};
 use crate::fetch::{FetchedRecord, PartitionBatch, PartitionId};
 use crate::metrics::RecordingLevel;
 use crate::metrics::meters::{TaskMeters, header_bytes};
-use crate::processor::{PunctuationType, RawRecord, RecordContext, SourceNode, TaskContext, TaskCounters};
+use crate::processor::{PunctuationType, RawRecord, RecordContext, Schedules, SourceNode, TaskContext, TaskCounters};
 use crate::stores::{CacheBudget, TaskStores};
 
 use choice::{IdleClock, Readiness, smallest_head};
@@ -53,8 +53,8 @@ pub(crate) struct Task {
     limits: TaskLimits,
     /// Something was processed or punctuated since the last commit.
     touched: bool,
-    /// Wall-clock schedules as of the last commit.
-    committed_schedules: Vec<i64>,
+    /// Punctuation schedules as of the last commit.
+    committed_schedules: Schedules,
 }
 
 impl Task {

@@ -277,8 +277,15 @@ fn restore(mut job: RestoreJob, broker: &MemoryBroker) -> Restored {
             (batch_of(PartitionId(number), job.incarnation, &records), next)
         });
         match replayed {
-            Ok(records) => {
-                counts.insert(changelog.name.clone(), records);
+            Ok(replayed) => {
+                counts.insert(changelog.name.clone(), replayed.rows);
+                if !replayed.ended {
+                    failure = Some(RestoreFailure::Call(CallFailure {
+                        class: FailureClass::Retriable,
+                        code: "OPEN_TRANSACTION".to_owned(),
+                        message: format!("{} waits for an open transaction", changelog.topic_partition),
+                    }));
+                }
             }
             Err(error) => failure = Some(RestoreFailure::Fatal(error)),
         }

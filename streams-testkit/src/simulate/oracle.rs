@@ -209,6 +209,7 @@ fn store_differs(
                 own_commit: false,
                 applied_at_ms: 0,
             },
+            meanwhile_ms: 0,
         };
         replay_all(&mut fresh, &changelog, |from| {
             let (records, next) = log.read_committed(from, 1_000);

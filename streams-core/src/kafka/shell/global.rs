@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
+use streams_state::ChangelogFacts;
+
 use super::clock::Clock;
 use super::cluster::Cluster;
 use crate::TopicPartition;
@@ -46,14 +48,15 @@ fn client(error: ClientError) -> Box<Error> {
 /// progress. `failed` is called if it dies later.
 pub(super) fn start(
     parts: CoreParts,
-    state: GlobalState,
-    cluster: &Cluster,
+    mut state: GlobalState,
+    cluster: &mut Cluster,
     consumer: &[(String, String)],
     name: String,
     timeout_ms: i64,
     failed: impl FnOnce(Box<Error>) + Send + 'static,
 ) -> ProcessResult<GlobalThread> {
-    let logs = logs(&parts.plan, cluster)?;
+    let (logs, facts) = logs(&parts.plan, cluster)?;
+    state.compare(&parts.plan, &facts, Clock::new().now_ms())?;
     let consumer = consumer.to_vec();
     let stop = Arc::new(AtomicBool::new(false));
     let (ready, readiness) = std::sync::mpsc::channel();
@@ -101,7 +104,13 @@ enum Progress {
     Failed(Box<Error>),
 }
 
-fn logs(plan: &TopologyPlan, cluster: &Cluster) -> ProcessResult<Vec<(TopicPartition, i64, i64)>> {
+/// Start and end (committed) of a partition.
+type Log = (TopicPartition, i64, i64);
+
+fn logs(
+    plan: &TopologyPlan,
+    cluster: &mut Cluster,
+) -> ProcessResult<(Vec<Log>, Vec<(TopicPartition, ChangelogFacts)>)> {
     let topics = cluster.topics(plan).map_err(client)?;
     let mut partitions = Vec::new();
     for global in &plan.global {
@@ -111,18 +120,14 @@ fn logs(plan: &TopologyPlan, cluster: &Cluster) -> ProcessResult<Vec<(TopicParti
         })?;
         partitions.extend((0..count).map(|partition| TopicPartition::new(&*global.topic, partition)));
     }
-    let starts = cluster
-        .offsets(&partitions, OffsetSpec::Earliest, Isolation::ReadUncommitted)
-        .map_err(client)?;
+    let facts = cluster.changelogs(&partitions).map_err(client)?;
     let ends = cluster
         .offsets(&partitions, OffsetSpec::Latest, Isolation::ReadCommitted)
         .map_err(client)?;
-    let of =
-        |map: &std::collections::BTreeMap<TopicPartition, i64>, tp: &TopicPartition| map.get(tp).copied().unwrap_or(0);
-    Ok(partitions
-        .into_iter()
-        .map(|tp| (tp.clone(), of(&starts, &tp), of(&ends, &tp)))
-        .collect())
+    let log = |(at, facts): &(TopicPartition, ChangelogFacts)| {
+        (at.clone(), facts.log_start, ends.get(at).copied().unwrap_or(0))
+    };
+    Ok((facts.iter().map(log).collect(), facts))
 }
 
 fn run(

@@ -103,10 +103,10 @@ impl Inner {
         let directory = self.open_directory()?;
         let ids = ClientIds::new(&self.config, &directory.identity().process_id);
         let admin_client = admin(&self.config.admin_properties(&ids))?;
-        let cluster = Cluster::new(admin_client);
+        let mut cluster = Cluster::new(admin_client);
         describe();
         let (report, reports) = channel();
-        let globals = self.start_global(&directory, &cluster, &ids, &report)?;
+        let globals = self.start_global(&directory, &mut cluster, &ids, &report)?;
         self.leave_surplus(&directory);
         let threads = usize::try_from(self.config.num_stream_threads).unwrap_or(1);
         let level = self.config.metrics_recording_level;
@@ -205,7 +205,7 @@ impl Inner {
     fn start_global(
         self: &Arc<Self>,
         directory: &Arc<StateDirectory>,
-        cluster: &Cluster,
+        cluster: &mut Cluster,
         ids: &ClientIds,
         report: &Sender<ThreadEvent>,
     ) -> ProcessResult<Arc<GlobalStores>> {

@@ -17,8 +17,8 @@ use crate::error::Error;
 use crate::fetch::{FetchError, FetchErrorKind, Fetched, PartitionBatch, PartitionId};
 use crate::kafka::consumer::{AssignedPartition, BatchConsumer};
 use crate::metrics::publish::store_restored;
-use crate::restore;
-use crate::runtime::{FailureClass, HANGING_MS, RestoreFailure, RestoreJob, RestoreProgress, Restored};
+use crate::restore::{self, Standstill, StandstillNews};
+use crate::runtime::{FailureClass, RestoreFailure, RestoreJob, RestoreProgress, Restored};
 
 /// Records taken from the client in one round.
 const BATCH_RECORDS: usize = 10_000;
@@ -26,9 +26,6 @@ const BATCH_RECORDS: usize = 10_000;
 const IDLE: Duration = Duration::from_millis(100);
 /// The longest wait for records; a new job waits as long.
 const WAIT_MS: u64 = 20;
-/// After how long without progress people are told what is waited for.
-const STALLED_MS: i64 = 5_000;
-
 /// How far one changelog of a job is.
 struct Part {
     id: PartitionId,
@@ -45,9 +42,7 @@ struct Running {
     task_span: Span,
     started_ns: u64,
     parts: Vec<Part>,
-    moved_ms: i64,
-    told: bool,
-    hanging: bool,
+    standstill: Standstill,
 }
 
 pub(super) struct Worker {
@@ -131,9 +126,7 @@ impl Worker {
             job,
             task_span,
             started_ns: Clock::now_ns(),
-            moved_ms: self.clock.now_ms(),
-            told: false,
-            hanging: false,
+            standstill: Standstill::since(self.clock.now_ms()),
         };
         match self.begin(&mut running) {
             Ok(()) => self.running.push(running),
@@ -309,13 +302,16 @@ impl Running {
         let task_span = self.task_span.clone();
         let _task = task_span.enter();
         for (part, changelog) in self.parts.iter_mut().zip(&self.job.changelogs) {
-            if part.buffered_to > part.position {
+            if part.position >= changelog.to {
+                // It is done. A source topic goes on with records that are not the restore's.
+                part.buffered.clear();
+            } else if part.buffered_to > part.position {
                 let _restore = part.span.enter();
                 let to = part.buffered_to;
                 part.records += restore::apply(&mut self.job.state, changelog, &part.buffered, to)?;
                 part.buffered.clear();
                 part.position = to;
-                (self.moved_ms, self.told, self.hanging) = (now_ms, false, false);
+                self.standstill.moved(now_ms);
                 hooks::reach("during-restore");
             }
         }
@@ -326,21 +322,17 @@ impl Running {
     /// The high watermark is known, the last stable offset stands still: somebody's transaction is open (design rule 5.1),
     /// or hangs (rule 5.2).
     fn look_at_standstill(&mut self, now_ms: i64) {
-        let waited_ms = now_ms - self.moved_ms;
-        let stalled = waited_ms > STALLED_MS && !self.told;
-        let hangs = waited_ms >= HANGING_MS && !self.hanging;
-        if !(stalled || hangs) {
+        let Some(news) = self.standstill.look(now_ms) else {
             return;
-        }
-        self.told = true;
-        self.hanging |= hangs;
+        };
+        let waited_ms = self.standstill.waited_ms(now_ms);
         for (part, changelog) in self.parts.iter().zip(&self.job.changelogs) {
             if part.position >= changelog.to {
                 continue;
             }
             let (task, changelog_name, at) = (self.job.task, &changelog.name, &changelog.topic_partition);
             let (offset, target) = (part.position, changelog.to);
-            if hangs {
+            if news == StandstillNews::Hangs {
                 tracing::error!(
                     task_id = %task, store = changelog_name, topic = &*at.topic, partition = at.partition, offset, target, waited_ms,
                     "the restore waits for an open transaction of another producer, and no broker keeps one open for so long: find it with kafka-transactions.sh find-hanging and abort it"
@@ -361,7 +353,7 @@ impl Running {
             remaining: parts
                 .map(|(part, changelog)| offsets(part.position, changelog.to))
                 .sum(),
-            hanging: self.hanging,
+            hanging: self.standstill.is_hanging(),
         }
     }
 

@@ -9,6 +9,7 @@ use streams_state::{
 
 use super::RETRY_MS;
 use crate::error::{Error, ProcessResult};
+use crate::processor::Schedules;
 use crate::restore::SourceRows;
 use crate::runtime::core::StreamThreadCore;
 use crate::runtime::effect::{ChangelogRestore, RestoreJob};
@@ -62,7 +63,7 @@ impl StreamThreadCore {
         &mut self,
         id: TaskId,
         state: Option<TaskState>,
-        schedules: Vec<i64>,
+        schedules: Schedules,
         inputs: Vec<TaskInput>,
         facts: &BTreeMap<TopicPartition, ChangelogFacts>,
         now_ms: i64,
@@ -257,6 +258,9 @@ fn judge(
         timestamped: true,
         rows: None,
         metadata: metadata(to),
+        meanwhile_ms: known
+            .filter(|_| !from_zero)
+            .map_or(begun_ms, |known| known.applied_at_ms),
     }))
 }
 
@@ -340,5 +344,67 @@ mod tests {
         assert!(!state.is_restoring_from_zero(id).unwrap());
         assert_eq!(state.store_metadata(id).unwrap().position, 40);
         assert_eq!(state.get_vec(id, b"k").unwrap(), Some(b"v".to_vec()));
+    }
+
+    /// A store at 40, last known to be current at `BEGUN_MS`.
+    fn behind() -> (TaskState, StoreId) {
+        let mut state = TaskState::in_memory("0_0", vec![StoreSpec::key_value("counts")]).unwrap();
+        let id = state.store_id("counts").unwrap();
+        let metadata = StoreMetadata {
+            changelog_topic_id: Some([1; 16]),
+            position: 40,
+            own_commit: true,
+            applied_at_ms: BEGUN_MS,
+        };
+        state.restore(id, [], metadata).unwrap();
+        (state, id)
+    }
+
+    #[test]
+    fn rule_2_4b_a_replay_that_is_interrupted_again_and_again_does_not_stay_young() {
+        // Deletions that it has not reached grow older all the time, and may be gone from the log.
+        let (mut state, id) = behind();
+        let tail = judged(&mut state, id, &facts(1), BEGUN_MS + 4_000).unwrap();
+        assert!(!tail.from_zero);
+        crate::restore::begin(&mut state, &tail).unwrap();
+        crate::restore::apply(&mut state, &tail, &[], 60).unwrap();
+        let next = judged(&mut state, id, &facts(1), BEGUN_MS + 5_001).unwrap();
+        assert!(next.from_zero && !next.resumed, "a deletion may be missed");
+        assert_eq!(next.from, 0);
+    }
+
+    #[test]
+    fn rule_2_4b_a_replay_that_has_ended_is_as_young_as_its_beginning() {
+        let (mut state, id) = behind();
+        let tail = judged(&mut state, id, &facts(1), BEGUN_MS + 4_000).unwrap();
+        crate::restore::apply(&mut state, &tail, &[], 100).unwrap();
+        crate::restore::finish(&mut state, &tail, 100).unwrap();
+        assert_eq!(state.store_metadata(id).unwrap().applied_at_ms, BEGUN_MS + 4_000);
+        let longer = ChangelogFacts {
+            high_watermark: 120,
+            ..facts(1)
+        };
+        assert!(!judged(&mut state, id, &longer, BEGUN_MS + 8_000).unwrap().from_zero);
+    }
+
+    #[test]
+    fn rule_2_4c_and_d_a_changelog_that_was_remade_or_truncated_stops_and_names_itself() {
+        let truncated = ChangelogFacts {
+            high_watermark: 30,
+            ..facts(1)
+        };
+        for facts in [facts(2), truncated] {
+            let (mut state, id) = behind();
+            let at = TopicPartition::new("app-counts-changelog", 0);
+            let judged = judge(TaskId::new(0, 0), &mut state, id, "counts", at, &facts, BEGUN_MS);
+            let text = judged.unwrap_err().to_string();
+            assert!(
+                text.contains("app-counts-changelog-0") && text.contains("counts"),
+                "{text}"
+            );
+            assert!(text.contains("delete the local state of task 0_0"), "{text}");
+            // Nothing was deleted without being asked.
+            assert_eq!(state.store_metadata(id).unwrap().position, 40);
+        }
     }
 }

@@ -5,7 +5,7 @@ use crate::error::{Error, ProcessResult};
 use crate::processor::TaskCounters;
 use crate::runtime::core::StreamThreadCore;
 use crate::runtime::effect::{Assignment, Effect, RestoreFailure, Restored};
-use crate::runtime::slot::{Owned, Slot};
+use crate::runtime::slot::{Failing, Owned, Slot};
 use crate::task::{Task, TaskLimits, TaskSeed};
 
 impl StreamThreadCore {
@@ -52,6 +52,7 @@ impl StreamThreadCore {
         let (schedules, inputs) = (std::mem::take(schedules), std::mem::take(inputs));
         match restored.failure {
             None => {
+                self.failing_since_ms.remove(&Failing::Restore(restored.task));
                 let records: u64 = restored.records.values().sum();
                 self.totals.restored_records += records;
                 let restored_records = TaskCounters {
@@ -67,16 +68,33 @@ impl StreamThreadCore {
                 Ok(())
             }
             Some(failure) => {
+                if restored.records.values().any(|records| *records > 0) {
+                    // It gets on: only a standstill is bounded.
+                    self.failing_since_ms.remove(&Failing::Restore(restored.task));
+                }
                 // What was applied so far is kept: the next attempt goes on from the stored position.
                 *slot = Slot::Waiting {
                     state: Some(restored.state),
                     schedules,
                 };
                 match failure {
-                    RestoreFailure::Call(failure) => self.start_up_failed(failure, now_ms),
+                    RestoreFailure::Call(failure) => {
+                        self.start_up_failed(Failing::Restore(restored.task), failure, now_ms)
+                    }
                     RestoreFailure::Fatal(error) => Err(error),
                 }
             }
+        }
+    }
+
+    /// The task's partitions could not be assigned: it is made anew with the next attempt. It has processed nothing.
+    pub(in crate::runtime) fn not_assigned(&mut self, id: TaskId) {
+        self.forget_partitions(id);
+        if let Some(Slot::Running(task)) = self.tasks.remove(&id) {
+            self.retire(id, task.counters());
+            let (state, schedules) = task.into_committed();
+            let state = Some(state);
+            self.tasks.insert(id, Slot::Waiting { state, schedules });
         }
     }
 

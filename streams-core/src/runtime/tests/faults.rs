@@ -230,7 +230,7 @@ fn rule_1_5_a_revoked_task_is_committed_and_applied_before_the_rest_is_acknowled
 }
 
 #[test]
-fn a_failing_record_stops_the_thread_and_commits_nothing_of_its_epoch() {
+fn rule_4_1_a_failing_record_stops_the_thread_and_commits_nothing_of_its_epoch() {
     let mut world = World::new(counting(), 1 << 20);
     world.feed([("a", 1), ("a", 2)]);
     let log = world.broker.log_mut(&crate::TopicPartition::new("in", 1)).unwrap();

@@ -3,19 +3,25 @@
 
 mod crash;
 mod faults;
+mod global;
 mod meters;
 mod nodes;
 mod pipeline;
+mod punctual;
+mod reactions;
+mod restoring;
+mod rules;
 mod spans;
 mod tables;
 mod timeouts;
 
 use std::sync::Arc;
 
-use streams_state::{StoreSpec, TaskState};
+use streams_state::{MemoryDisk, StoreSpec, TaskState};
 
-use super::{CoreParts, Effect, GroupIdentity, RuntimeSettings, StreamThreadCore};
+use super::{CallFailure, CoreParts, Effect, FailureClass, GroupIdentity, Outcome, RuntimeSettings, StreamThreadCore};
 use crate::error::ProcessResult;
+use crate::fetch::{FetchError, FetchErrorKind, Fetched};
 use crate::processor::ErrorHandlers;
 use crate::test_driver::{LogRecord, MemoryBroker, MemoryShell};
 use crate::topics::Topics;
@@ -30,6 +36,10 @@ pub(super) struct World {
     pub(super) handlers: Arc<ErrorHandlers>,
     pub(super) now_ms: i64,
     pub(super) process: Option<Process>,
+    /// The tasks that it is given.
+    pub(super) tasks: Vec<TaskId>,
+    /// Where state outlives the process, if it does.
+    pub(super) disk: Option<MemoryDisk>,
     pub(super) effects: usize,
     pub(super) trace: Vec<String>,
 }
@@ -37,6 +47,14 @@ pub(super) struct World {
 pub(super) struct Process {
     pub(super) core: StreamThreadCore,
     pub(super) shell: MemoryShell,
+}
+
+pub(super) fn failure(class: FailureClass) -> Outcome {
+    Outcome::Failed(CallFailure {
+        class,
+        code: "TEST".to_owned(),
+        message: "told to fail".to_owned(),
+    })
 }
 
 impl World {
@@ -59,6 +77,8 @@ impl World {
             handlers: Arc::default(),
             now_ms: 1_000,
             process: None,
+            tasks: vec![TaskId::new(0, 0), TaskId::new(0, 1)],
+            disk: None,
             effects: 0,
             trace: Vec::new(),
         }
@@ -82,27 +102,35 @@ impl World {
         }
     }
 
-    pub(super) fn start(&mut self) {
+    /// What a core of this world is made of.
+    pub(super) fn parts(&self) -> CoreParts {
         let plan = Arc::new(self.topology.plan("app", &InternalTopicDefaults::default()).unwrap());
         let mut topics = Topics::new("app");
-        for topic in ["in", "out", "app-counts-changelog"] {
-            topics.set_partitions(topic, 2);
+        for topic in self.broker.topic_names() {
+            topics.set_partitions(topic, self.broker.partitions(topic).unwrap());
         }
-        let parts = CoreParts {
+        let disk = self.disk.clone();
+        CoreParts {
             settings: self.settings.clone(),
             topology: Arc::new(self.topology.clone()),
             plan,
             topics: Arc::new(topics),
             handlers: Arc::clone(&self.handlers),
             globals: Arc::default(),
-            opener: Box::new(|task: TaskId, specs: Vec<StoreSpec>| TaskState::in_memory(&task.to_string(), specs)),
-        };
-        let mut core = StreamThreadCore::new(parts, self.now_ms);
+            opener: Box::new(move |task: TaskId, specs: Vec<StoreSpec>| match &disk {
+                Some(disk) => TaskState::on_memory_disk(disk, &task.to_string(), specs),
+                None => TaskState::in_memory(&task.to_string(), specs),
+            }),
+        }
+    }
+
+    pub(super) fn start(&mut self) {
+        let mut core = StreamThreadCore::new(self.parts(), self.now_ms);
         let group = GroupIdentity {
             member_id: "m".to_owned(),
             member_epoch: 1,
         };
-        core.on_assigned(group, [TaskId::new(0, 0), TaskId::new(0, 1)]);
+        core.on_assigned(group, self.tasks.clone());
         self.process = Some(Process {
             core,
             shell: MemoryShell::new("app-p-1"),
@@ -139,6 +167,39 @@ impl World {
             }
         }
         panic!("still busy: {:?}", &self.trace[self.trace.len().saturating_sub(20)..]);
+    }
+
+    pub(super) fn core(&mut self) -> &mut StreamThreadCore {
+        &mut self.process.as_mut().unwrap().core
+    }
+
+    /// Runs to the first effect that `is` wants, without carrying it out.
+    pub(super) fn run_to(&mut self, is: impl Fn(&Effect) -> bool) {
+        assert!(self.run(|_, effect| is(effect)).unwrap(), "there was no such effect");
+    }
+
+    /// Runs to the first effect that `is` wants and answers it so, instead of carrying it out.
+    pub(super) fn answer_at(&mut self, is: impl Fn(&Effect) -> bool, outcome: Outcome) -> ProcessResult {
+        self.run_to(is);
+        let now_ms = self.now_ms;
+        self.core().on_outcome(outcome, now_ms)
+    }
+
+    /// Tells the core that fetching the input failed so.
+    pub(super) fn fetch_fails(&mut self, partition: i32, kind: FetchErrorKind) -> ProcessResult {
+        let core = self.core();
+        let at = TopicPartition::new("in", partition);
+        let (id, owned) = core
+            .partitions
+            .iter()
+            .find(|(_, owned)| owned.topic_partition == at)
+            .unwrap();
+        let error = FetchError {
+            partition: Some((*id, owned.incarnation)),
+            kind,
+            message: "told to fail".to_owned(),
+        };
+        core.accept(&mut vec![Fetched::Error(error)])
     }
 
     pub(super) fn run_to_end(&mut self) {

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use streams_state::StoreSpec;
 
 use crate::error::ProcessResult;
-use crate::processor::{AnyNode, Children, Downstream, NodeBuilder, RawRecord, SourceNode, TaskContext};
+use crate::processor::{
+    AnyNode, Children, Downstream, NodeBuilder, OperatorTime, PunctuationType, RawRecord, SourceNode, TaskContext,
+};
 use crate::serde::{DefaultSerde, SharedSerde};
 use crate::stores::{
     FlushListener, KeyValueLayout, KeyValueStore, ManagedStore, StoreBuilder, StoreFactory, StoreOptions, TypedStore,
@@ -146,6 +148,143 @@ pub(super) fn copy() -> Topology {
         SinkTopic::Static(SourceTopic::external("out")),
         Arc::new(sink),
     );
+    topology
+}
+
+/// How often the bill comes, milliseconds.
+pub(super) const BILL_MS: i64 = 3_600_000;
+
+struct Ignore;
+
+impl Downstream<Bytes, Bytes> for Ignore {
+    fn process(&self, _: &mut TaskContext, _: Record<'_, Bytes, Bytes>) -> ProcessResult {
+        Ok(())
+    }
+}
+
+/// Sends a bill each hour of the wall clock, one for each task.
+fn bill(builder: &mut NodeBuilder<'_>) -> Result<AnyNode, TopologyError> {
+    builder.on_init(|cx| {
+        cx.schedule(PunctuationType::WallClockTime, BILL_MS, |cx, _, now_ms| {
+            let partition = cx.task().partition;
+            cx.emit_to("out", partition, now_ms, Some(b"bill"), Some(b"1"), [])
+        });
+        Ok(())
+    });
+    Ok(AnyNode::new::<Bytes, Bytes>(Rc::new(Ignore)))
+}
+
+/// Sends on what is not older than what it has seen, by a clock of its own that travels with the commits.
+struct InOrder(OperatorTime, Children<Bytes, Bytes>);
+
+impl Downstream<Bytes, Bytes> for InOrder {
+    fn process(&self, cx: &mut TaskContext, record: Record<'_, Bytes, Bytes>) -> ProcessResult {
+        if cx.observe(self.0, record.timestamp_ms) > record.timestamp_ms {
+            return Ok(());
+        }
+        self.1.forward(cx, record)
+    }
+}
+
+fn in_order(builder: &mut NodeBuilder<'_>) -> Result<AnyNode, TopologyError> {
+    let clock = builder.context().operator_time("in-order");
+    let children = builder.children()?;
+    Ok(AnyNode::new::<Bytes, Bytes>(Rc::new(InOrder(clock, children))))
+}
+
+/// A count beside a copy of what comes in order of time.
+pub(super) fn ordering() -> Topology {
+    let mut topology = base();
+    topology.add_processor("count", &["source"], Arc::new(count));
+    topology.add_store(StoreDefinition {
+        spec: StoreSpec::key_value("counts"),
+        changelog: Some(ChangelogDefinition::of(&StoreSpec::key_value("counts"))),
+        factory: Arc::new(CountStore),
+        global: false,
+    });
+    topology.connect_store("count", "counts");
+    topology.add_processor("in-order", &["source"], Arc::new(in_order));
+    topology.add_sink(
+        "sink",
+        &["in-order"],
+        SinkTopic::Static(SourceTopic::external("out")),
+        Arc::new(sink),
+    );
+    topology
+}
+
+/// Sends each record a hundred times.
+struct Burst(Children<Bytes, Bytes>);
+
+impl Downstream<Bytes, Bytes> for Burst {
+    fn process(&self, cx: &mut TaskContext, record: Record<'_, Bytes, Bytes>) -> ProcessResult {
+        (0..100).try_for_each(|_| self.0.forward(cx, record))
+    }
+}
+
+fn burst(builder: &mut NodeBuilder<'_>) -> Result<AnyNode, TopologyError> {
+    Ok(AnyNode::new::<Bytes, Bytes>(Rc::new(Burst(builder.children()?))))
+}
+
+pub(super) fn bursting() -> Topology {
+    let mut topology = base();
+    topology.add_processor("burst", &["source"], Arc::new(burst));
+    topology.add_sink(
+        "sink",
+        &["burst"],
+        SinkTopic::Static(SourceTopic::external("out")),
+        Arc::new(sink),
+    );
+    topology
+}
+
+struct Through;
+
+impl Downstream<Bytes, Bytes> for Through {
+    fn process(&self, cx: &mut TaskContext, record: Record<'_, Bytes, Bytes>) -> ProcessResult {
+        let partition = cx.task().partition;
+        let (key, value) = (Some(&record.key[..]), Some(&record.value[..]));
+        cx.emit_to("app-through", partition, record.timestamp_ms, key, value, [])
+    }
+}
+
+fn through(_: &mut NodeBuilder<'_>) -> Result<AnyNode, TopologyError> {
+    Ok(AnyNode::new::<Bytes, Bytes>(Rc::new(Through)))
+}
+
+/// A copy through a repartition topic, `app-through`: two sub-topologies.
+pub(super) fn copy_through() -> Topology {
+    let internal = || SourceTopic::internal("through");
+    let mut topology = base();
+    topology.add_sink("to", &["source"], SinkTopic::Static(internal()), Arc::new(through));
+    topology.repartition_topic("through", Some(2));
+    topology.add_source("from", vec![internal()], AutoOffsetReset::Configured, Arc::new(source));
+    topology.add_sink(
+        "sink",
+        &["from"],
+        SinkTopic::Static(SourceTopic::external("out")),
+        Arc::new(sink),
+    );
+    topology
+}
+
+/// A copy whose source has a reset policy of its own.
+pub(super) fn copy_from(reset: AutoOffsetReset) -> Topology {
+    let mut topology = Topology::new();
+    topology.add_source("source", vec![SourceTopic::external("in")], reset, Arc::new(source));
+    topology.add_sink(
+        "sink",
+        &["source"],
+        SinkTopic::Static(SourceTopic::external("out")),
+        Arc::new(sink),
+    );
+    topology
+}
+
+/// As `counting`, with an hourly bill of each task.
+pub(super) fn billing() -> Topology {
+    let mut topology = counting();
+    topology.add_processor("bill", &["source"], Arc::new(bill));
     topology
 }
 

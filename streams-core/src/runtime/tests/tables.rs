@@ -21,7 +21,7 @@ use crate::test_driver::LogRecord;
 use crate::topology::{AutoOffsetReset, ChangelogDefinition, SourceTopic, StoreDefinition, Topology, TopologyError};
 use crate::{Headers, TaskId, TopicPartition};
 
-struct TableStore;
+pub(super) struct TableStore;
 
 impl StoreFactory for TableStore {
     fn build(&self, builder: StoreBuilder) -> Rc<dyn ManagedStore> {
@@ -50,7 +50,7 @@ impl Downstream<String, Option<i64>> for Put {
     }
 }
 
-fn put(builder: &mut NodeBuilder<'_>) -> Result<AnyNode, TopologyError> {
+pub(super) fn put(builder: &mut NodeBuilder<'_>) -> Result<AnyNode, TopologyError> {
     Ok(AnyNode::new::<String, Option<i64>>(Rc::new(Put(
         builder.store("table")?
     ))))
