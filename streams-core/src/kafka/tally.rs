@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_of_an_aborted_epoch_are_dropped_also_late_ones() {
+    fn rule_2_1_reports_of_an_aborted_epoch_are_dropped_also_late_ones() {
         let mut tally = Tally::default();
         tally.reports(3).unwrap().acknowledge(1, 5);
         tally.drop_through(3);

@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_those_of_the_encoded_metadata() {
+    fn rule_2_2_sizes_are_those_of_the_encoded_metadata() {
         // `Av//////////` is Java's metadata without clocks.
         assert_eq!(metadata_characters([]), "Av//////////".len());
         // 9 + 4 + (12 + 3) = 28 bytes, in groups of three.

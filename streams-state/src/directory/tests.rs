@@ -49,7 +49,7 @@ fn contents(folder: &Path) -> BTreeSet<(PathBuf, Vec<u8>)> {
 }
 
 #[test]
-fn a_second_process_is_refused_and_told_who_has_the_directory() {
+fn rule_6_4_a_second_process_is_refused_and_told_who_has_the_directory() {
     let place = Place::new();
     let first = place.open().unwrap();
     let error = place.open().unwrap_err();
@@ -63,7 +63,7 @@ fn a_second_process_is_refused_and_told_who_has_the_directory() {
 }
 
 #[test]
-fn a_java_application_directory_is_refused_untouched() {
+fn rule_5_5_a_java_application_directory_is_refused_untouched() {
     let place = Place::new();
     let state_dir = place.root.path().join("state");
     fs::create_dir_all(state_dir.join("0_1/rocksdb/counts")).unwrap();
@@ -76,7 +76,7 @@ fn a_java_application_directory_is_refused_untouched() {
 }
 
 #[test]
-fn java_files_of_the_same_application_are_left_alone() {
+fn rule_5_5_java_files_of_the_same_application_are_left_alone() {
     let place = Place::new();
     let java = place.root.path().join("state/billing");
     fs::create_dir_all(java.join("0_0/rocksdb/counts")).unwrap();
@@ -91,7 +91,7 @@ fn java_files_of_the_same_application_are_left_alone() {
 }
 
 #[test]
-fn a_newer_format_is_refused_untouched() {
+fn rule_5_5_a_newer_format_is_refused_untouched() {
     let place = Place::new();
     fs::create_dir_all(place.folder()).unwrap();
     fs::write(
@@ -132,7 +132,7 @@ fn a_crash_at_the_very_first_start_is_no_foreign_folder() {
 }
 
 #[test]
-fn identity_and_members_are_kept_over_a_restart() {
+fn rule_6_1_identity_and_members_are_kept_over_a_restart() {
     let place = Place::new();
     let first = place.open().unwrap();
     let identity = first.identity().clone();
@@ -147,7 +147,7 @@ fn identity_and_members_are_kept_over_a_restart() {
 }
 
 #[test]
-fn a_copied_directory_gets_an_identity_of_its_own_and_says_so() {
+fn rule_6_1_a_copied_directory_gets_an_identity_of_its_own_and_says_so() {
     let place = Place::new();
     let original = place.open().unwrap();
     let member = original.member_id(0).unwrap();
@@ -168,7 +168,7 @@ fn a_copied_directory_gets_an_identity_of_its_own_and_says_so() {
 }
 
 #[test]
-fn an_unreadable_identity_is_replaced() {
+fn rule_6_5_an_unreadable_identity_is_replaced() {
     let place = Place::new();
     drop(place.open().unwrap());
     fs::write(place.folder().join("identity.json"), "{").unwrap();
@@ -207,7 +207,7 @@ fn a_given_process_id_overrides_and_fixes_the_members() {
 }
 
 #[test]
-fn surplus_members_are_listed_until_they_are_forgotten() {
+fn rule_6_2_surplus_members_are_listed_until_they_are_forgotten() {
     let place = Place::new();
     let directory = place.open().unwrap();
     let members: Vec<_> = (0..4).map(|thread| directory.member_id(thread).unwrap()).collect();
@@ -233,7 +233,7 @@ fn a_temporary_folder_is_warned_about() {
 }
 
 #[test]
-fn a_task_is_open_once_only() {
+fn rule_1_4_a_task_is_open_once_only() {
     let place = Place::new();
     let directory = place.open().unwrap();
     let specs = || vec![StoreSpec::key_value("counts").in_memory()];
@@ -245,7 +245,7 @@ fn a_task_is_open_once_only() {
 }
 
 #[test]
-fn dormant_task_directories_are_removed_and_open_ones_are_not() {
+fn rule_2_4_dormant_task_directories_are_removed_and_open_ones_are_not() {
     let place = Place::new();
     let directory = place.open().unwrap();
     for task in ["0_0", "0_1", "0_2.broken-1", "0_3.removed-1"] {

@@ -59,7 +59,7 @@ fn an_iterator_seals_the_layer_and_is_merged_away_when_it_is_gone() {
 }
 
 #[test]
-fn a_failed_apply_keeps_the_frozen_epoch() {
+fn rule_1_10_a_failed_apply_keeps_the_frozen_epoch() {
     #[derive(Debug)]
     struct Failing(bool);
     impl CommittedStore for Failing {

@@ -61,7 +61,7 @@ fn metadata(n: i64) -> EpochMetadata {
 }
 
 #[test]
-#[ignore = "run by a_kill_at_any_moment_leaves_a_prefix_of_the_epochs_with_every_acknowledged_one"]
+#[ignore = "run by rule_2_11_a_kill_at_any_moment_leaves_a_prefix_of_the_epochs_with_every_acknowledged_one"]
 fn child_applies_epochs_until_it_is_killed() {
     let Ok(home) = std::env::var(HOME) else { return };
     let mut state = open(Path::new(&home));
@@ -149,7 +149,7 @@ fn check(home: &Path, acknowledged: i64) {
 }
 
 #[test]
-fn a_kill_at_any_moment_leaves_a_prefix_of_the_epochs_with_every_acknowledged_one() {
+fn rule_2_11_a_kill_at_any_moment_leaves_a_prefix_of_the_epochs_with_every_acknowledged_one() {
     let home = tempfile::tempdir().unwrap();
     for kill in 0..KILLS {
         // Spread over the length of a few epochs; where exactly it hits is the scheduler's choice.

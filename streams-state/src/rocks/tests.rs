@@ -142,7 +142,7 @@ fn a_task_half_on_disk_half_in_memory_conforms() {
 }
 
 #[test]
-fn an_in_memory_store_beside_rocksdb_forgets_its_position_with_its_rows() {
+fn rule_2_6_an_in_memory_store_beside_rocksdb_forgets_its_position_with_its_rows() {
     let home = Home::new();
     let specs = || vec![StoreSpec::key_value("disk"), StoreSpec::key_value("memory").in_memory()];
     let mut state = home.try_open(specs()).unwrap();

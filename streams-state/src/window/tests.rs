@@ -14,7 +14,7 @@ fn windows(retain_duplicates: bool) -> Windowed<MemoryStore> {
 }
 
 #[test]
-fn duplicates_continue_from_the_largest_stored_number() {
+fn rule_2_10_duplicates_continue_from_the_largest_stored_number() {
     let mut store = windows(true);
     assert_eq!(store.put(b"k", 10, Some(b"a")).unwrap(), Some(1));
     assert_eq!(store.put(b"k", 10, Some(b"b")).unwrap(), Some(2));

@@ -2,6 +2,7 @@
 
 mod dependencies;
 mod files;
+mod rule_table;
 mod rules;
 mod source;
 
@@ -42,6 +43,7 @@ pub(crate) fn check() -> Result<()> {
     let files = files::read(cargo::root())?;
     let mut findings = rules::check_texts(&files.texts);
     findings.extend(rules::check_sources(&files.sources()));
+    findings.extend(rule_table::check(&files.texts));
     findings.extend(dependencies::check(&Metadata::read()?, &files.texts)?);
     for warning in rules::long_files(&files.texts) {
         eprintln!("    warning: {}", warning.shown());

@@ -194,7 +194,7 @@ fn an_acknowledgement_is_sent_at_once_and_once() {
 }
 
 #[test]
-fn every_change_of_the_epoch_is_an_event() {
+fn rule_1_1_every_change_of_the_epoch_is_an_event() {
     let mut member = settled(&[0]);
     heartbeat(&mut member, 10_000);
     member.on_answer(answer(4, None), 10_000);
@@ -211,7 +211,7 @@ fn every_change_of_the_epoch_is_an_event() {
 }
 
 #[test]
-fn a_revocation_keeps_the_old_epoch_until_it_is_acknowledged() {
+fn rule_1_5_a_revocation_keeps_the_old_epoch_until_it_is_acknowledged() {
     let mut member = settled(&[0, 1]);
     heartbeat(&mut member, 10_000);
     member.on_answer(answer(3, Some(&[0])), 10_000);
@@ -418,7 +418,7 @@ fn a_join_whose_answer_is_lost_is_a_join_again() {
 }
 
 #[test]
-fn a_thread_that_stands_still_leaves_and_rejoins_when_it_loops_again() {
+fn rule_6_3_a_thread_that_stands_still_leaves_and_rejoins_when_it_loops_again() {
     let mut member = settled(&[0]);
     member.on_command(MembershipCommand::Alive { at_ms: 1_000 }, 1_000);
     let mut now = 10_000;
