@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use order_enrichment::{ORDERS, Order, PRICED, PricedOrder, topology};
-use streams_dsl::{DefaultSerde, DriverOptions, TestInput, TopologyTestDriver};
+use streams_dsl::{DriverOptions, TestInput, TestOutput, TopologyTestDriver};
 
 fn order(item: &str, quantity: u32, unit_cents: u64) -> Order {
     Order {
@@ -21,19 +21,15 @@ fn cancelled_orders_are_left_out_and_the_others_are_priced() {
     let topology =
         topology(move |customer, priced| told.lock().unwrap().push((customer.to_owned(), priced.total_cents))).unwrap();
     let mut driver = TopologyTestDriver::new(&topology, DriverOptions::default()).unwrap();
-    let orders = TestInput::new(ORDERS, String::shared(), Order::shared());
+    let orders = TestInput::<String, Order>::of(ORDERS);
     for (customer, order) in [
         ("ann", order("tea", 3, 450)),
         ("bob", order("cup", 0, 900)),
         ("ann", order("pot", 1, 5_000)),
     ] {
-        orders.pipe(&mut driver, &customer.to_owned(), &order, 1_000).unwrap();
+        orders.pipe(&mut driver, customer, order, 1_000).unwrap();
     }
-    let priced: Vec<PricedOrder> = driver
-        .read_all(PRICED)
-        .iter()
-        .map(|record| serde_json::from_slice(record.value.as_deref().unwrap()).unwrap())
-        .collect();
+    let priced = TestOutput::<String, PricedOrder>::of(PRICED);
     let expected = [
         PricedOrder {
             order: order("tea", 3, 450),
@@ -46,7 +42,7 @@ fn cancelled_orders_are_left_out_and_the_others_are_priced() {
             free_shipping: true,
         },
     ];
-    assert_eq!(priced, expected);
+    assert_eq!(priced.read_values_to_list(&mut driver).unwrap(), expected);
     assert_eq!(
         *seen.lock().unwrap(),
         [("ann".to_owned(), 1_350), ("ann".to_owned(), 5_000)]

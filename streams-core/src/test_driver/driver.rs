@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use streams_state::{StoreSpec, TaskState};
 
@@ -13,10 +14,10 @@ use crate::fetch::{Fetched, PartitionBatch};
 use crate::murmur2::partition_for_key;
 use crate::processor::ErrorHandlers;
 use crate::runtime::{CoreParts, GlobalCore, GlobalState, GroupIdentity, RuntimeSettings, StreamThreadCore};
-use crate::stores::{GlobalStores, KeyValueStore, ValueAndTimestamp};
+use crate::stores::GlobalStores;
 use crate::topics::Topics;
 use crate::topology::{InternalTopicDefaults, Topology, TopologyPlan};
-use crate::{Headers, SharedSerde, TaskId, TopicPartition};
+use crate::{Headers, TaskId, TopicPartition};
 
 /// How a driver runs a topology. The defaults are those of Java's driver in these cases: no record cache, the clock at 0,
 /// one partition a topic.
@@ -28,7 +29,8 @@ pub struct DriverOptions {
     pub settings: RuntimeSettings,
     /// The handlers.
     pub handlers: Arc<ErrorHandlers>,
-    /// Partition counts of source topics that have more than one.
+    /// Partition counts of source and sink topics that have more than one, and of topics that the topology does not name:
+    /// those that `to_dynamic` chooses have to stand here.
     pub partitions: BTreeMap<String, i32>,
     /// The clock at the start, milliseconds since the Unix epoch.
     pub now_ms: i64,
@@ -54,9 +56,18 @@ impl Default for DriverOptions {
 
 /// Runs a topology without a broker: the core that runs in production, fed record by record.
 ///
+/// Typed records go in by [`TestInput`](super::TestInput) and come out by [`TestOutput`](super::TestOutput); the methods
+/// here that take bytes are for tests of what can't be read. Stores are looked at by
+/// [`key_value`](Self::key_value), [`key_values`](Self::key_values) and [`window_value`](Self::window_value). Nothing
+/// happens by itself: the wall clock stands still until it is moved, stream time moves with the records.
+///
+/// Topics that the topology reads or writes exist from the start, with one partition unless
+/// [`DriverOptions::partitions`] says otherwise. After each record everything is committed
+/// ([`DriverOptions::commit_each`]), and a failure of user code comes back from the call that piped the record in.
+///
 /// Java counterpart: `TopologyTestDriver`.
 pub struct TopologyTestDriver {
-    core: StreamThreadCore,
+    pub(super) core: StreamThreadCore,
     global: Option<GlobalCore>,
     shell: MemoryShell,
     broker: MemoryBroker,
@@ -166,9 +177,7 @@ impl TopologyTestDriver {
         timestamp_ms: i64,
         headers: &Headers,
     ) -> ProcessResult {
-        let count = self.broker.partitions(topic).ok_or_else(|| Error::Topics {
-            message: format!("the topology does not read topic {topic}"),
-        })?;
+        let count = self.broker.partitions(topic).ok_or_else(|| self.no_topic(topic))?;
         let partition = key.map_or(0, |key| partition_for_key(key, count));
         let record = LogRecord {
             offset: 0,
@@ -204,12 +213,21 @@ impl TopologyTestDriver {
         Ok(())
     }
 
-    /// Moves the wall clock on and runs what is due.
+    /// Moves the wall clock on and runs what is due: punctuations by wall-clock time, and the commit by
+    /// `commit.interval.ms`. Stream time does not move. Java: `advanceWallClockTime`.
+    ///
+    /// # Errors
+    /// When the topology fails.
+    pub fn advance_wall_clock_time(&mut self, by: Duration) -> ProcessResult {
+        self.advance_wall_clock_ms(i64::try_from(by.as_millis()).unwrap_or(i64::MAX))
+    }
+
+    /// As [`advance_wall_clock_time`](Self::advance_wall_clock_time), in milliseconds.
     ///
     /// # Errors
     /// When the topology fails.
     pub fn advance_wall_clock_ms(&mut self, by_ms: i64) -> ProcessResult {
-        self.now_ms += by_ms;
+        self.now_ms = self.now_ms.saturating_add(by_ms);
         self.run_until_idle()
     }
 
@@ -219,8 +237,14 @@ impl TopologyTestDriver {
         self.now_ms
     }
 
-    /// The next committed record of a topic that was not read yet, partition by partition.
+    /// The next committed record of a topic that was not read yet, partition by partition, as bytes; `None` too when
+    /// there is no such topic. [`TestOutput`](super::TestOutput) reads types.
     pub fn read_record(&mut self, topic: &str) -> Option<LogRecord> {
+        self.read_next(topic).map(|(_, record)| record)
+    }
+
+    /// The same, with its partition.
+    pub(super) fn read_next(&mut self, topic: &str) -> Option<(i32, LogRecord)> {
         let count = self.broker.partitions(topic)?;
         for partition in 0..count {
             let position = self.read.entry((topic.to_owned(), partition)).or_default();
@@ -230,10 +254,21 @@ impl TopologyTestDriver {
                 .read_committed(*position, 1);
             *position = next;
             if let Some(record) = records.pop() {
-                return Some(record);
+                return Some((partition, record));
             }
         }
         None
+    }
+
+    /// How many committed records of a topic were not read yet.
+    pub(super) fn unread(&self, topic: &str) -> usize {
+        let partitions = 0..self.broker.partitions(topic).unwrap_or(0);
+        let count = |partition| {
+            let position = self.read.get(&(topic.to_owned(), partition)).copied().unwrap_or(0);
+            let log = self.broker.log(&TopicPartition::new(topic, partition));
+            log.map_or(0, |log| log.read_committed(position, usize::MAX).0.len())
+        };
+        partitions.map(count).sum()
     }
 
     /// Every committed record of a topic, from the beginning.
@@ -244,38 +279,6 @@ impl TopologyTestDriver {
             .into_iter()
             .map(|(_, record)| record)
             .collect()
-    }
-
-    /// A row of a key-value store, whichever task has it.
-    ///
-    /// # Errors
-    /// When there is no such store, or the row can't be read.
-    pub fn key_value<K: 'static, V: Clone + 'static>(
-        &mut self,
-        store: &str,
-        key: &K,
-    ) -> ProcessResult<Option<ValueAndTimestamp<V>>> {
-        let tasks: Vec<TaskId> = self.core.status().tasks.iter().map(|task| task.id).collect();
-        let mut found = false;
-        for task in tasks {
-            let Some((stores, cx)) = self.core.task_parts(task) else {
-                continue;
-            };
-            let Some(typed) = stores.get::<KeyValueStore<K, V>>(store) else {
-                continue;
-            };
-            found = true;
-            if let Some(row) = typed.get(cx, key)? {
-                return Ok(Some(row));
-            }
-        }
-        if found {
-            Ok(None)
-        } else {
-            Err(Box::new(Error::Topics {
-                message: format!("there is no key-value store {store} of these types"),
-            }))
-        }
     }
 
     /// Dropped records of all tasks (`dropped-records-total`).
@@ -305,6 +308,16 @@ impl TopologyTestDriver {
     #[must_use]
     pub fn plan(&self) -> &TopologyPlan {
         &self.plan
+    }
+
+    pub(super) fn no_topic(&self, topic: &str) -> Box<Error> {
+        let topics: Vec<&str> = self.broker.topic_names().collect();
+        Box::new(Error::Topics {
+            message: format!(
+                "the topology neither reads nor writes topic `{topic}`; its topics are {}",
+                topics.join(", ")
+            ),
+        })
     }
 
     fn run_until_idle(&mut self) -> ProcessResult {
@@ -361,47 +374,12 @@ fn make_topics(plan: &TopologyPlan, options: &DriverOptions, broker: &mut Memory
     for (topic, count) in topics.iter() {
         broker.create_topic(topic, count);
     }
+    // Topics that records choose as they come are known to the test alone.
+    for (topic, count) in &options.partitions {
+        broker.create_topic(topic, *count);
+    }
     if let Some(topic) = &options.handlers.dead_letter_topic {
         broker.create_topic(topic, 1);
     }
     Ok(topics)
-}
-
-/// Pipes typed records into one topic. Java: `TestInputTopic`.
-pub struct TestInput<K, V> {
-    topic: String,
-    key: SharedSerde<K>,
-    value: SharedSerde<V>,
-}
-
-impl<K: 'static, V: 'static> TestInput<K, V> {
-    /// For a topic and the serdes of its records.
-    pub fn new(topic: &str, key: SharedSerde<K>, value: SharedSerde<V>) -> Self {
-        TestInput {
-            topic: topic.to_owned(),
-            key,
-            value,
-        }
-    }
-
-    /// Pipes one record in. `timestamp_ms` is event time.
-    ///
-    /// # Errors
-    /// When the record can't be written or the topology fails.
-    pub fn pipe(&self, driver: &mut TopologyTestDriver, key: &K, value: &V, timestamp_ms: i64) -> ProcessResult {
-        let write = |what: &'static str, result: Result<bool, crate::SerdeError>| {
-            result.map_err(|source| Error::Serialize {
-                what,
-                node: "the test input".to_owned(),
-                task: TaskId::new(0, 0),
-                topic: self.topic.clone(),
-                source,
-            })
-        };
-        let (mut key_bytes, mut value_bytes) = (Vec::new(), Vec::new());
-        let key = write("key", self.key.serialize(&self.topic, key, &mut key_bytes))?.then_some(&*key_bytes);
-        let value =
-            write("value", self.value.serialize(&self.topic, value, &mut value_bytes))?.then_some(&*value_bytes);
-        driver.pipe(&self.topic, key, value, timestamp_ms, Headers::empty())
-    }
 }

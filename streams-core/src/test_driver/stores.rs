@@ -1,0 +1,108 @@
+//! What a test sees of stores.
+
+use std::rc::Rc;
+
+use streams_state::Direction;
+
+use super::driver::TopologyTestDriver;
+use crate::error::{Error, ProcessResult};
+use crate::processor::TaskContext;
+use crate::stores::{KeyValueStore, ValueAndTimestamp, WindowStore};
+use crate::{TaskId, Window, Windowed};
+
+impl TopologyTestDriver {
+    /// A row of a key-value store, whichever task has it; `None` when there is none. Java: `getKeyValueStore(name).get(key)`.
+    ///
+    /// # Errors
+    /// When there is no store of this name and these types, or the row can't be read.
+    pub fn key_value<K: 'static, V: Clone + 'static>(
+        &mut self,
+        store: &str,
+        key: &K,
+    ) -> ProcessResult<Option<ValueAndTimestamp<V>>> {
+        let kind = kind::<K, V>("key-value");
+        self.first_in(store, &kind, |typed: &KeyValueStore<K, V>, cx| typed.get(cx, key))
+    }
+
+    /// All rows of a key-value store, by task and within one by the bytes of their keys.
+    /// Java: `getKeyValueStore(name).all()`.
+    ///
+    /// # Errors
+    /// When there is no store of this name and these types, or a row can't be read.
+    pub fn key_values<K: 'static, V: 'static>(&mut self, store: &str) -> ProcessResult<Vec<(K, ValueAndTimestamp<V>)>> {
+        let mut all = Vec::new();
+        self.first_in(store, &kind::<K, V>("key-value"), |typed: &KeyValueStore<K, V>, cx| {
+            for row in typed.range(cx, None, None, Direction::Forward)? {
+                all.push(row?);
+            }
+            Ok(None::<()>)
+        })?;
+        Ok(all)
+    }
+
+    /// A row of a window store: that of a key in the window that starts at `start_ms` (ms since the Unix epoch); `None`
+    /// when there is none. Java: `getWindowStore(name).fetch(key, time)`.
+    ///
+    /// # Errors
+    /// When there is no store of this name and these types, or the row can't be read.
+    pub fn window_value<K: Clone + 'static, V: Clone + 'static>(
+        &mut self,
+        store: &str,
+        key: &K,
+        start_ms: i64,
+    ) -> ProcessResult<Option<ValueAndTimestamp<V>>> {
+        let windowed = Windowed::new(key.clone(), Window::new(start_ms, start_ms));
+        let kind = kind::<K, V>("window");
+        self.first_in(store, &kind, |typed: &WindowStore<K, V>, cx| typed.get(cx, &windowed))
+    }
+
+    /// Asks the store of each task, until one has something.
+    fn first_in<S: 'static, R>(
+        &mut self,
+        store: &str,
+        kind: &str,
+        mut ask: impl FnMut(&S, &mut TaskContext) -> ProcessResult<Option<R>>,
+    ) -> ProcessResult<Option<R>> {
+        let tasks: Vec<TaskId> = self.core.status().tasks.iter().map(|task| task.id).collect();
+        let mut found = false;
+        for task in tasks {
+            let Some((stores, cx)) = self.core.task_parts(task) else {
+                continue;
+            };
+            let Some(typed): Option<Rc<S>> = stores.get(store) else {
+                continue;
+            };
+            found = true;
+            if let Some(row) = ask(&typed, cx)? {
+                return Ok(Some(row));
+            }
+        }
+        if found {
+            Ok(None)
+        } else {
+            Err(self.no_store(store, kind))
+        }
+    }
+
+    fn no_store(&self, store: &str, kind: &str) -> Box<Error> {
+        let stores: Vec<&str> = self
+            .plan()
+            .subtopologies
+            .iter()
+            .flat_map(|sub| &sub.stores)
+            .map(|name| &**name)
+            .collect();
+        Box::new(Error::Topics {
+            message: format!(
+                "the tasks have no {kind} named `{store}`; their stores, of whatever kind, are {}",
+                stores.join(", ")
+            ),
+        })
+    }
+}
+
+/// What is asked for, in words.
+fn kind<K, V>(kind: &str) -> String {
+    let (key, value) = (std::any::type_name::<K>(), std::any::type_name::<V>());
+    format!("{kind} store with keys `{key}` and values `{value}`")
+}
