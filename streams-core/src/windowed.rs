@@ -34,6 +34,10 @@ impl Window {
 
 /// A key within a window: what a windowed aggregation is keyed by.
 ///
+/// Read from a topic by its default serde its window has no end (`i64::MAX`), because topics hold the start alone:
+/// [`TimeWindowed::of_size`](crate::serde::TimeWindowed::of_size) knows the end,
+/// [`SessionWindowed`](crate::serde::SessionWindowed) reads the keys of session windows.
+///
 /// ```
 /// use streams_core::windowed::{Window, Windowed};
 /// assert_eq!(Windowed::new("carrier", Window::new(0, 60_000)).to_string(), "[carrier@0/60000]");

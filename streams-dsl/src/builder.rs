@@ -14,7 +14,18 @@ use crate::ktable::{AskOld, GlobalKTable, KTable, TableFlags, View, source_facto
 use crate::names::Step;
 use crate::stores::StateStore;
 
-/// What the optimizer may change. Java: `topology.optimization`; default: nothing.
+/// What the optimizer may change. Java: `topology.optimization`; default: nothing. It changes names of internal topics, so
+/// an application that runs keeps what it began with.
+///
+/// ```
+/// use streams_dsl::{Optimization, StreamsBuilder, TopologyConfig};
+/// let builder = StreamsBuilder::new();
+/// builder.table::<String, i64>("prices").to_stream().to("out");
+/// let optimization = Optimization::parse("reuse.ktable.source.topics")?;
+/// let topology = builder.build_with(&TopologyConfig { optimization })?;
+/// # let _ = topology;
+/// # Ok::<(), streams_dsl::TopologyError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Optimization {
     /// `reuse.ktable.source.topics`: the store of a `table` uses its source topic as changelog.
@@ -92,17 +103,29 @@ impl StreamsBuilder {
     }
 
     /// Reads a topic with the types' default serdes. A null key or value that meets a plain type goes to the
-    /// deserialization handler; read it as `Option<V>` where nulls mean something.
+    /// deserialization handler; read it as `Option<V>` where nulls mean something. Event times are the records' timestamps,
+    /// milliseconds since the Unix epoch.
+    ///
+    /// ```
+    /// # use streams_dsl::doctest::*;
+    /// run(|b| b.stream::<Option<String>, i64>("in").map(|key, value| (key.is_some().to_string(), *value)).to("out"))
+    ///     .pipe("in", [(Some("a"), 1, at(5)), (None, 2, at(6))])
+    ///     .gives("out", [("true", 1, at(5)), ("false", 2, at(6))]);
+    /// ```
+    ///
+    /// Java counterpart: `StreamsBuilder.stream`.
     pub fn stream<K: DefaultSerde, V: DefaultSerde>(&self, topic: &str) -> KStream<K, V> {
         self.stream_with(topic, Consumed::default())
     }
 
-    /// Reads a topic in a given way.
+    /// Reads a topic in a given way. Java: `stream(topic, Consumed)`.
     pub fn stream_with<K: 'static, V: 'static>(&self, topic: &str, consumed: Consumed<K, V>) -> KStream<K, V> {
         self.stream_of([topic], consumed)
     }
 
-    /// Reads several topics of the same types as one stream, without an order between them.
+    /// Reads several topics of the same types as one stream, without an order between them; at least one.
+    ///
+    /// Java counterpart: `stream(Collection)`.
     pub fn stream_of<'a, K: 'static, V: 'static>(
         &self,
         topics: impl IntoIterator<Item = &'a str>,
@@ -135,6 +158,19 @@ impl StreamsBuilder {
     ///
     /// Rows are stored only where something looks them up (a join), or when the store is named:
     /// [`table_with`](Self::table_with).
+    ///
+    /// ```
+    /// # use streams_dsl::doctest::*;
+    /// run(|b| {
+    ///     let prices = b.table::<String, i64>("prices");
+    ///     b.stream::<String, i64>("orders").join_table(&prices, |_item, count, cents| count * cents).to("sums")
+    /// })
+    /// .pipe("prices", [("tea", Some(450), at(0))])
+    /// .pipe("orders", [("tea", 2, at(1)), ("pot", 1, at(2))])
+    /// .gives("sums", [("tea", 900, at(1))]);
+    /// ```
+    ///
+    /// Java counterpart: `StreamsBuilder.table`.
     pub fn table<K: DefaultSerde, V: DefaultSerde + Clone>(&self, topic: &str) -> KTable<K, V> {
         self.table_with(topic, Consumed::default(), Materialized::unnamed())
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use metrics_util::MetricKindMask;
-use streams_dsl::metrics::{Kind, METRICS};
+use streams_dsl::streams_metrics::{Kind, METRICS};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, oneshot};
 
@@ -218,11 +218,11 @@ mod tests {
     fn endpoint() -> Endpoint {
         let recorder = recorder().unwrap().build_recorder();
         metrics::with_local_recorder(&recorder, || {
-            streams_dsl::metrics::describe();
+            streams_dsl::streams_metrics::describe();
             let labels = [("thread_id", "billing-1"), ("task_id", "0_1")];
-            let dropped = streams_dsl::metrics::DROPPED_RECORDS_TOTAL.published_name();
+            let dropped = streams_dsl::streams_metrics::DROPPED_RECORDS_TOTAL.published_name();
             metrics::counter!(dropped, &labels).increment(7);
-            let latency = streams_dsl::metrics::COMMIT_LATENCY.published_name();
+            let latency = streams_dsl::streams_metrics::COMMIT_LATENCY.published_name();
             metrics::histogram!(latency, "thread_id" => "billing-1").record(12.0);
         });
         Endpoint::start(SocketAddr::new(ADDRESS.ip(), 0), recorder.handle()).unwrap()

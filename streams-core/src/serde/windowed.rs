@@ -6,8 +6,22 @@ use crate::windowed::{Window, Windowed};
 
 /// Keys in time windows: the key's bytes, then the window's start (8 bytes, ms since the Unix epoch).
 ///
-/// The end is not written, so a reader needs the window's size; without one it reads an open end, `i64::MAX`, as
-/// Java does. The serde that a windowed aggregation hands to its table knows the size.
+/// The end is not written, so a reader needs the window's size; without one (the default, which is also the default serde of
+/// `Windowed<K>`) it reads an open end, `i64::MAX`, as Java does. The serde that a windowed aggregation hands to its table
+/// knows the size.
+///
+/// ```
+/// use streams_core::serde::{DefaultSerde, Serde, TimeWindowed, Utf8};
+/// use streams_core::{Window, Windowed};
+/// let bytes = b"ann\x00\x00\x00\x00\x00\x00\xea\x60";
+/// let sized: Windowed<String> = TimeWindowed::of_size(Utf8, 60_000).deserialize("counts", Some(bytes))?;
+/// assert_eq!(sized.window, Window::new(60_000, 120_000));
+/// let open = Windowed::<String>::shared().deserialize("counts", Some(bytes))?;
+/// assert_eq!(open.window, Window::new(60_000, i64::MAX));
+/// # Ok::<(), streams_core::SerdeError>(())
+/// ```
+///
+/// Java counterpart: `WindowedSerdes.timeWindowedSerdeFrom`.
 #[derive(Clone, Copy, Debug)]
 pub struct TimeWindowed<S> {
     inner: S,

@@ -1,7 +1,15 @@
 //! Which stores a processor uses.
 
-/// Which stores a processor uses, and its node's name. Java counterpart: the `stateStoreNames` and `Named` arguments of
-/// `process`.
+/// Which stores a processor uses, and its node's name; [`KStream::process_values`](crate::KStream::process_values) shows a
+/// processor with a store.
+///
+/// ```
+/// use streams_dsl::Connect;
+/// let connect = Connect::stores(["counts", "names"]).with_name("enrich");
+/// assert!(format!("{connect:?}").contains("enrich"));
+/// ```
+///
+/// Java counterpart: the `stateStoreNames` and `Named` arguments of `process`.
 #[derive(Clone, Debug, Default)]
 pub struct Connect {
     pub(crate) name: Option<String>,

@@ -9,6 +9,16 @@ use super::common::{named_serdes, partitioned};
 use crate::serdes::Chosen;
 
 /// How a stream is sent through a repartition topic: serdes, partition count, partitioner, a name.
+///
+/// ```
+/// use streams_dsl::{Repartitioned, StreamsBuilder};
+/// let builder = StreamsBuilder::new();
+/// let usage = builder.stream::<String, i64>("usage");
+/// usage.repartition_with(Repartitioned::named("spread").partitions(8)).to("out");
+/// assert!(builder.build()?.describe().contains("spread-repartition"));
+/// # Ok::<(), streams_dsl::TopologyError>(())
+/// ```
+///
 /// Java counterpart: `Repartitioned`.
 pub struct Repartitioned<K, V> {
     pub(crate) name: Option<String>,

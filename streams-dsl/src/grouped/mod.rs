@@ -18,7 +18,26 @@ use crate::kstream::{KStream, RepartitionParts};
 pub use table::KGroupedTable;
 pub use windowed::TimeWindowedKStream;
 
-/// A stream grouped by its keys, to be counted, reduced or aggregated. Java counterpart: `KGroupedStream`.
+/// A stream grouped by its keys, to be counted, reduced or aggregated: plainly, or with
+/// [`windowed_by`](KGroupedStream::windowed_by) by time windows.
+///
+/// If the key was changed before, the records go through the topic `<application.id>-<name of the store>-repartition`
+/// ([`Grouped::named`](crate::Grouped::named) gives another name, and several aggregations share it). Records with a null
+/// key are dropped and counted.
+///
+/// ```
+/// # use streams_dsl::doctest::*;
+/// run(|b| {
+///     let bytes = b.stream::<String, i64>("usage").group_by_key();
+///     bytes.count("requests").to_stream().to("requests");
+///     bytes.reduce(|_tenant, bytes, sum| sum + bytes, "bytes").to_stream().to("bytes")
+/// })
+/// .pipe("usage", [("a", 7, at(0)), ("a", 5, at(1))])
+/// .gives("requests", [("a", 1, at(0)), ("a", 2, at(1))])
+/// .gives("bytes", [("a", 7, at(0)), ("a", 12, at(1))]);
+/// ```
+///
+/// Java counterpart: `KGroupedStream`.
 pub struct KGroupedStream<K, V> {
     pub(crate) stream: KStream<K, V>,
     pub(crate) key: SharedSerde<K>,

@@ -21,7 +21,20 @@ use crate::names::Step;
 use crate::node::ForwardChanges;
 use crate::stores::StateStore;
 
-/// A table grouped by other keys. Java counterpart: `KGroupedTable`.
+/// A table grouped by other keys: what [`KTable::group_by`] makes. An update of a row takes the old value out of its old
+/// group and puts the new one into its new group, so aggregations have an adder and a subtractor.
+///
+/// ```
+/// # use streams_dsl::doctest::*;
+/// run(|b| {
+///     let seats = b.table::<String, String>("person-in-town");
+///     seats.group_by(|person, town| (town.clone(), person.clone())).count("people").to_stream().to("people-in-town")
+/// })
+/// .pipe("person-in-town", [("ann", "graz", at(0)), ("bob", "graz", at(1)), ("ann", "linz", at(2))])
+/// .gives("people-in-town", [("graz", 1, at(0)), ("graz", 2, at(1)), ("graz", 1, at(2)), ("linz", 1, at(2))]);
+/// ```
+///
+/// Java counterpart: `KGroupedTable`.
 pub struct KGroupedTable<K, V> {
     pub(crate) builder: Shared,
     pub(crate) node: NodeId,

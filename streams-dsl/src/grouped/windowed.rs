@@ -6,7 +6,30 @@ use crate::windows::{TimeWindows, millis};
 
 use super::KGroupedStream;
 
-/// A stream grouped by its keys and by time windows. Java counterpart: `TimeWindowedKStream`.
+/// A stream grouped by its keys and by time windows. Its aggregations are tables of [`Windowed`](crate::Windowed) keys.
+///
+/// On a topic such a key is the key's bytes and the window's start, without its end. A reader whose serde does not know the
+/// size, as the default serde of `Windowed<K>`, reads `i64::MAX` as the end, as Java does; one that does is
+/// [`TimeWindowed::of_size`](crate::serdes::TimeWindowed::of_size). Inside a topology the end is known.
+///
+/// ```
+/// use streams_dsl::prelude::*;
+/// use streams_dsl::serdes::{Long, Utf8};
+///
+/// let builder = StreamsBuilder::new();
+/// let clicks = builder.stream::<String, String>("clicks").group_by_key().windowed_by(TimeWindows::of(MINUTE));
+/// clicks.count("clicks-by-minute").to_stream().to("counts");
+/// let mut driver = TopologyTestDriver::new(&builder.build()?, DriverOptions::default())?;
+/// TestInput::<String, String>::of("clicks").pipe(&mut driver, "ann", "home".to_owned(), 61_000)?;
+///
+/// // The size is in milliseconds.
+/// let counts = TestOutput::with("counts", TimeWindowed::of_size(Utf8, 60_000), Long);
+/// let minute = Windowed::new("ann".to_owned(), Window::new(60_000, 120_000));
+/// assert_eq!(counts.read_key_value(&mut driver)?, Some((minute, 1)));
+/// # Ok::<(), BoxError>(())
+/// ```
+///
+/// Java counterpart: `TimeWindowedKStream`; of the serde `WindowedSerdes.timeWindowedSerdeFrom`.
 pub struct TimeWindowedKStream<K, V> {
     pub(super) grouped: KGroupedStream<K, V>,
     pub(super) windows: TimeWindows,

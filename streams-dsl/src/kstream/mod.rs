@@ -30,11 +30,28 @@ use crate::names::Step;
 pub(crate) use repartition::RepartitionParts;
 pub use split::{Branched, BranchedKStream};
 
-/// A stream of records with keys `K` and values `V`.
+/// A stream of records with keys `K` and values `V`: each record is a fact of its own.
 ///
 /// A handle: using it twice attaches two steps to the same stream. Closures get the key first, by reference, and the
 /// value by reference; whatever they panic with, and every error they answer, is a failure of their own step and goes
-/// to the processing handler. Java counterpart: `KStream`.
+/// to the processing handler. Nulls are `Option`: a stream of `String` and `Option<i64>` has values that may be null.
+///
+/// Steps that change the key (`map`, `flat_map`, `select_key`, `group_by`) make the next grouping or join send the
+/// records through a repartition topic; `map_values` and its like do not.
+///
+/// ```
+/// # use streams_dsl::doctest::*;
+/// run(|b| {
+///     let usage = b.stream::<String, i64>("usage");
+///     usage.filter(|_tenant, bytes| *bytes > 100).to("large");
+///     usage.map_values(|_tenant, bytes| bytes * 2).to("doubled")
+/// })
+/// .pipe("usage", [("a", 7, at(0)), ("b", 500, at(1))])
+/// .gives("large", [("b", 500, at(1))])
+/// .gives("doubled", [("a", 14, at(0)), ("b", 1_000, at(1))]);
+/// ```
+///
+/// Java counterpart: `KStream`.
 pub struct KStream<K, V> {
     pub(crate) builder: Shared,
     pub(crate) node: NodeId,

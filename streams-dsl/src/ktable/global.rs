@@ -15,7 +15,22 @@ use crate::graph::Shared;
 
 /// A table of which every instance has all rows, so that a stream joins it by any key and without a repartition.
 ///
-/// There is no order between its updates and the records of a stream. Java counterpart: `GlobalKTable`.
+/// There is no order between its updates and the records of a stream. The instance is running only when the table is
+/// filled to the end that its topic had at the start.
+///
+/// ```
+/// # use streams_dsl::doctest::*;
+/// run(|b| {
+///     let countries = b.global_table::<String, String>("countries");
+///     let visits = b.stream::<String, String>("visits");
+///     visits.join_global(&countries, |_user, code| code.clone(), |_user, _code, name| name.clone()).to("named")
+/// })
+/// .pipe("countries", [("at", "Austria", at(0))])
+/// .pipe("visits", [("ann", "at", at(1)), ("bob", "xx", at(2))])
+/// .gives("named", [("ann", "Austria", at(1))]);
+/// ```
+///
+/// Java counterpart: `GlobalKTable`.
 pub struct GlobalKTable<K, V> {
     pub(crate) builder: Shared,
     pub(crate) key: SharedSerde<K>,

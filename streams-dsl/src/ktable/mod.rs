@@ -28,7 +28,20 @@ pub(crate) type AskOld = Arc<dyn Fn(&mut Graph, bool) -> bool + Send + Sync>;
 
 /// A table: for each key the last value; an update replaces it, a null value deletes it.
 ///
-/// A handle: using it twice attaches two steps to the same table. Java counterpart: `KTable`.
+/// A handle: using it twice attaches two steps to the same table. Values of a table are never null, so closures get a
+/// plain `V`; its updates are, as [`to_stream`](KTable::to_stream) shows: `Option<V>`, where `None` is a deletion.
+///
+/// ```
+/// # use streams_dsl::doctest::*;
+/// run(|b| {
+///     let prices = b.table::<String, i64>("prices");
+///     prices.filter(|_item, cents| *cents >= 100).to_stream().to("not-cheap")
+/// })
+/// .pipe("prices", [("tea", Some(450), at(0)), ("tea", Some(50), at(1)), ("pot", Some(900), at(2)), ("pot", None, at(3))])
+/// .gives("not-cheap", [("tea", Some(450), at(0)), ("tea", None, at(1)), ("pot", Some(900), at(2)), ("pot", None, at(3))]);
+/// ```
+///
+/// Java counterpart: `KTable`.
 pub struct KTable<K, V> {
     pub(crate) builder: Shared,
     pub(crate) node: NodeId,

@@ -1,4 +1,4 @@
-use streams_dsl::serde::{Long, Utf8};
+use streams_dsl::serdes::{Long, Utf8};
 use streams_dsl::{BoxError, Grouped, HOUR, Serde, SerdeError, StreamsBuilder, TimeWindows};
 
 #[derive(Clone)]
