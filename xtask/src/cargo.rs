@@ -1,10 +1,11 @@
 //! How cargo is called: one place, so that every call compiles the C++ with the same flags.
 
+mod guarded;
 mod metadata;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 use std::sync::OnceLock;
 
 use anyhow::{Context, Result};
@@ -72,11 +73,16 @@ impl Invocation {
     }
 
     /// The process to start, in the root of the workspace.
-    pub(crate) fn process(&self) -> Command {
+    fn process(&self) -> Command {
         let mut command = Command::new(program());
         command.current_dir(root()).args(&self.args);
         command.envs(self.env.iter().map(|(key, value)| (key, value)));
         command
+    }
+
+    /// Runs the call to its end; nothing of it outlives this process.
+    pub(crate) fn status(&self) -> Result<ExitStatus> {
+        guarded::status(&self.process()).with_context(|| format!("cannot start `{}`", self.shown()))
     }
 
     /// Whether this call compiles C++: anything but a selection with the default features off, or of xtask alone.
@@ -127,12 +133,13 @@ fn is_cpp_feature(feature: &str) -> bool {
     matches!(feature.rsplit('/').next(), Some("kafka" | "rocksdb" | "default"))
 }
 
-fn quoted(word: &str) -> String {
+/// A word as a shell reads it.
+pub(crate) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@+".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()
     } else {
-        format!("'{word}'")
+        format!("'{}'", word.replace('\'', r"'\''"))
     }
 }
 

@@ -25,10 +25,7 @@ pub(crate) fn command(args: &[String]) -> Result<ExitCode> {
         .with_context(|| format!("cannot read {file}"))?;
     setup::ensure(setup::Needs::Cpp)?;
     let call = call(&file.to_string_lossy());
-    let status = call
-        .process()
-        .status()
-        .with_context(|| format!("cannot start `{}`", call.shown()))?;
+    let status = call.status()?;
     Ok(status
         .code()
         .and_then(|code| u8::try_from(code).ok())

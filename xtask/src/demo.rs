@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
 use crate::cargo::{Invocation, Metadata};
 use crate::progress;
@@ -24,10 +24,7 @@ pub(crate) fn command(args: &[String]) -> Result<ExitCode> {
     progress::run_call(&build(), &metadata.target_dir())?;
     let call = run(args);
     eprintln!("    {}", call.shown());
-    let status = call
-        .process()
-        .status()
-        .with_context(|| format!("cannot start `{}`", call.shown()))?;
+    let status = call.status()?;
     Ok(status
         .code()
         .and_then(|code| u8::try_from(code).ok())

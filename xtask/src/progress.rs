@@ -11,7 +11,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use self::rocksdb::RocksDb;
 use crate::cargo::Invocation;
@@ -135,8 +135,7 @@ pub(crate) fn run_call(call: &Invocation, target_dir: &Path) -> Result<()> {
             target_dir.display()
         );
     }
-    let status = with_ticks(&call.shown(), &watch, || call.process().status())
-        .with_context(|| format!("cannot start `{}`", call.shown()))?;
+    let status = with_ticks(&call.shown(), &watch, || call.status())?;
     if !status.success() {
         anyhow::bail!("`{}` ended with {status}", call.shown());
     }

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use crate::cargo::Invocation;
 use crate::setup;
@@ -14,10 +14,7 @@ const SEEDS_OF_A_CHANGE: u64 = 300;
 pub(crate) fn command(args: &[String]) -> Result<ExitCode> {
     setup::ensure(setup::Needs::Rust)?;
     let call = call(args);
-    let status = call
-        .process()
-        .status()
-        .with_context(|| format!("cannot start `{}`", call.shown()))?;
+    let status = call.status()?;
     Ok(status
         .code()
         .and_then(|code| u8::try_from(code).ok())

@@ -50,7 +50,7 @@ fn installed() -> Result<PathBuf> {
     }
     let call = install(&root);
     eprintln!("    cargo-deny is installed once, some minutes: {}", call.shown());
-    let status = call.process().status().context("cannot start `cargo install`")?;
+    let status = call.status()?;
     ensure!(status.success(), "`{}` ended with {status}", call.shown());
     // Only the program is needed again.
     std::fs::remove_dir_all(root.join("target")).context("cannot remove cargo-deny's compiled parts")?;

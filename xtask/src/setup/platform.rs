@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 
 use super::{DEBIAN_JDK, Tool};
+use crate::cargo::quoted;
 
 /// A family of systems with one package manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,8 +101,9 @@ pub(super) fn advice(missing: &[&Tool], platform: Platform) -> String {
     text
 }
 
+/// Installs what is missing. Says first what it costs; what apt prints is shown only when it fails.
 pub(super) fn install(sudo: &[&str], missing: &[&Tool]) -> Result<()> {
-    apt(sudo, &["update", "-q"])?;
+    run(&mut apt(sudo, &["update", "-q"]))?;
     let mut packages: Vec<String> = Vec::new();
     for name in missing.iter().filter_map(|tool| tool.packages.first()) {
         packages.push(if *name == DEBIAN_JDK {
@@ -111,10 +113,32 @@ pub(super) fn install(sudo: &[&str], missing: &[&Tool]) -> Result<()> {
         });
     }
     let packages: Vec<&str> = packages.iter().map(String::as_str).collect();
-    apt(
-        sudo,
-        &[&["install", "-y", "-q", "--no-install-recommends"], packages.as_slice()].concat(),
-    )
+    let install = |answer: &str| {
+        apt(
+            sudo,
+            &[&["install", answer, "-q", "--no-install-recommends"], &*packages].concat(),
+        )
+    };
+    // With "no" apt tells the sizes and ends.
+    let told = install("--assume-no").stdin(Stdio::null()).output();
+    for line in told
+        .map(|told| cost(&String::from_utf8_lossy(&told.stdout)))
+        .unwrap_or_default()
+    {
+        eprintln!("    {line}");
+    }
+    run(&mut install("-y"))
+}
+
+/// What apt says of an installation's size: one line about the download, one about the disk.
+fn cost(text: &str) -> Vec<String> {
+    let tells = |line: &&str| line.starts_with("Need to get ") || line.starts_with("After this operation");
+    let tells_newer = |line: &&str| line.starts_with("Download size:") || line.starts_with("Space needed:");
+    let lines = text.lines().map(str::trim);
+    lines
+        .filter(|line| tells(line) || tells_newer(line))
+        .map(str::to_owned)
+        .collect()
 }
 
 fn debian_jdk() -> Result<String> {
@@ -131,27 +155,44 @@ fn debian_jdk() -> Result<String> {
     bail!("this release has no openjdk-21-jdk-headless, -17 or -25: install a JDK of at least 17 and set JAVA_HOME")
 }
 
-fn apt(sudo: &[&str], args: &[&str]) -> Result<()> {
-    let words = [sudo, &["env", "DEBIAN_FRONTEND=noninteractive", "apt-get"], args].concat();
-    let Some((program, rest)) = words.split_first() else {
-        bail!("nothing to run")
-    };
-    run(Command::new(program).args(rest))
+fn apt(sudo: &[&str], args: &[&str]) -> Command {
+    let words = [
+        sudo,
+        &["env", "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C", "apt-get"],
+        args,
+    ]
+    .concat();
+    let mut words = words.into_iter();
+    let mut command = Command::new(words.next().unwrap_or("env"));
+    command.args(words);
+    command
 }
 
+/// Runs a command that may take minutes: shows it as it can be typed, and its output only when it fails.
 pub(super) fn run(command: &mut Command) -> Result<()> {
-    eprintln!("    {command:?}");
-    let status = command
+    let shown = shown(command);
+    eprintln!("    {shown}");
+    let done = command
         .stdin(Stdio::null())
-        .status()
-        .with_context(|| format!("cannot start {command:?}"))?;
-    if !status.success() {
-        bail!("{command:?} ended with {status}");
+        .output()
+        .with_context(|| format!("cannot start `{shown}`"))?;
+    if !done.status.success() {
+        eprint!("{}", String::from_utf8_lossy(&done.stdout));
+        eprint!("{}", String::from_utf8_lossy(&done.stderr));
+        bail!("`{shown}` ended with {}", done.status);
     }
     Ok(())
 }
 
+/// A command as it is pasted into a shell.
+fn shown(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let words: Vec<String> = words.map(|word| quoted(&word.to_string_lossy())).collect();
+    words.join(" ")
+}
+
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::super::TOOLS;
     use super::*;
@@ -186,5 +227,42 @@ mod tests {
             mac.contains("xcode-select --install\n  brew install pkgconf llvm openssl@3 openjdk@21 maven"),
             "{mac}"
         );
+    }
+
+    #[test]
+    fn a_shown_command_can_be_pasted_into_a_shell() {
+        let command = apt(&["sudo", "-n"], &["install", "-y", "libssl-dev", "it's"]);
+        assert_eq!(
+            shown(&command),
+            r"sudo -n env DEBIAN_FRONTEND=noninteractive LC_ALL=C apt-get install -y libssl-dev 'it'\''s'"
+        );
+        assert_eq!(
+            shown(&apt(&[], &["update"])),
+            "env DEBIAN_FRONTEND=noninteractive LC_ALL=C apt-get update"
+        );
+    }
+
+    #[test]
+    fn the_cost_is_what_apt_says_of_it() {
+        let old = "Reading package lists...\nNeed to get 98.7 MB of archives.\nAfter this operation, 412 MB of additional disk space will be used.\nDo you want to continue? [Y/n] N\nAbort.\n";
+        assert_eq!(
+            cost(old),
+            [
+                "Need to get 98.7 MB of archives.",
+                "After this operation, 412 MB of additional disk space will be used."
+            ]
+        );
+        let newer = "Summary:\n  Upgrading: 0, Installing: 3\n  Download size: 99 MB\n  Space needed: 412 MB / 9 GB available\n";
+        assert_eq!(
+            cost(newer),
+            ["Download size: 99 MB", "Space needed: 412 MB / 9 GB available"]
+        );
+    }
+
+    #[test]
+    fn what_a_failing_command_printed_is_told_by_its_end() {
+        assert!(run(Command::new("true").arg("a b")).is_ok());
+        let error = run(Command::new("sh").args(["-c", "exit 3"])).unwrap_err();
+        assert_eq!(error.to_string(), "`sh -c 'exit 3'` ended with exit status: 3");
     }
 }
