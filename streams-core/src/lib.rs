@@ -7,6 +7,9 @@ pub mod codec;
 pub mod config;
 pub mod error;
 pub mod fetch;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod headers;
 pub mod java_hash;
 #[cfg(feature = "kafka")]

@@ -55,8 +55,10 @@ impl<'a> Iterator for HeaderIter<'a> {
                 .split_at_checked(len as usize)
                 .map(|(value, rest)| (Some(value), rest))?,
         };
+        let name = std::str::from_utf8(name).ok()?;
+        // Last, so that what ends here has ended for good.
         self.0 = rest;
-        Some((std::str::from_utf8(name).ok()?, value))
+        Some((name, value))
     }
 }
 

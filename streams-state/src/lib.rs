@@ -32,6 +32,9 @@ mod directory;
 mod durable;
 mod error;
 mod family;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod memory;
 mod memory_disk;
 mod metadata;

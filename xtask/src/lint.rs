@@ -82,7 +82,7 @@ fn clippy_core() -> Invocation {
     let features = [
         "--no-default-features",
         "--features",
-        "streams-state/conformance,streams-core/test-hooks",
+        "streams-state/conformance,streams-core/test-hooks,streams-core/fuzzing",
     ];
     Invocation::new(["clippy"])
         .args(packages)

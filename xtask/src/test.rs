@@ -70,13 +70,14 @@ fn core_stages(metadata: &Metadata) -> Vec<Stage> {
     ]
 }
 
-/// The tests and doctests of the libraries without C++, with the store conformance suite and the crash points.
+/// The tests and doctests of the libraries without C++, with the store conformance suite, the crash points and the
+/// decoders.
 pub(crate) fn core_tests() -> Invocation {
     let packages = LIBRARIES.iter().flat_map(|name| ["-p", name]);
     Invocation::new(["test"]).args(packages).args([
         "--no-default-features",
         "--features",
-        "streams-state/conformance,streams-core/test-hooks",
+        "streams-state/conformance,streams-core/test-hooks,streams-core/fuzzing",
     ])
 }
 

@@ -2,10 +2,13 @@
 
 /// The name with the least edit distance, if it is near enough to be meant.
 pub(super) fn nearest<'n>(wanted: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    let (length, most) = (wanted.chars().count(), (wanted.len() / 3).max(2));
+    // A distance is at least the difference of the lengths, which costs nothing to know.
     names
+        .filter(|name| name.chars().count().abs_diff(length) <= most)
         .map(|name| (distance(wanted, name), name))
         .min()
-        .filter(|(distance, _)| *distance <= (wanted.len() / 3).max(2))
+        .filter(|(distance, _)| *distance <= most)
         .map(|(_, name)| name)
 }
 

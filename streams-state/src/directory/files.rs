@@ -62,10 +62,7 @@ pub(super) fn check_marker(folder: &Path) -> Result<bool, StateError> {
         Err(error) if error.kind() == std::io::ErrorKind::InvalidData => String::new(),
         Err(error) => return Err(StateError::io("read", &marker, error)),
     };
-    let format: Option<u32> = text
-        .strip_prefix(MARKER_TEXT)
-        .and_then(|rest| rest.lines().next()?.trim().parse().ok());
-    match format {
+    match marked_format(&text) {
         Some(found) if found > FORMAT => Err(StateError::NewerFormat {
             path: marker,
             found,
@@ -77,6 +74,17 @@ pub(super) fn check_marker(folder: &Path) -> Result<bool, StateError> {
             found: "another text than our format marker".to_owned(),
         }),
     }
+}
+
+/// The format that a marker's text names; `None` if it is another text.
+pub(super) fn marked_format(text: &str) -> Option<u32> {
+    let rest = text.strip_prefix(MARKER_TEXT)?;
+    rest.lines().next()?.trim().parse().ok()
+}
+
+/// A marker's text.
+pub(super) fn marker_text(format: u32) -> String {
+    format!("{MARKER_TEXT}{format}\n")
 }
 
 fn check_unmarked(folder: &Path) -> Result<bool, StateError> {
@@ -93,8 +101,7 @@ fn check_unmarked(folder: &Path) -> Result<bool, StateError> {
 }
 
 pub(super) fn write_marker(folder: &Path) -> Result<(), StateError> {
-    let text = format!("{MARKER_TEXT}{FORMAT}\n");
-    write_atomically(folder, MARKER, |_| Ok(text.into_bytes()))
+    write_atomically(folder, MARKER, |_| Ok(marker_text(FORMAT).into_bytes()))
 }
 
 /// Writes a file so that a reader sees the old one or the new one, whole. The content may depend on the new file itself.
@@ -149,18 +156,26 @@ pub(super) fn lock(folder: &Path) -> Result<File, StateError> {
             noted.map_err(|error| StateError::io("write", &path, error))?;
             Ok(file)
         }
-        Err(TryLockError::WouldBlock) => Err(locked(path, &mut file)),
+        Err(TryLockError::WouldBlock) => Err(StateError::Locked {
+            path,
+            holder: holder(&mut file),
+        }),
         Err(TryLockError::Error(error)) => Err(StateError::io("lock", &path, error)),
     }
 }
 
-fn locked(path: PathBuf, file: &mut File) -> StateError {
-    let mut text = String::new();
-    let holder = match file.read_to_string(&mut text) {
-        Ok(_) if !text.trim().is_empty() => text.trim().to_owned(),
+/// Who a lock file says has it.
+pub(super) fn holder(lock: &mut impl Read) -> String {
+    /// A host's name has at most 253 characters.
+    const MOST_BYTES: u64 = 512;
+    let mut text = Vec::new();
+    // What can't be read names nobody.
+    let _ = lock.take(MOST_BYTES).read_to_end(&mut text);
+    let text = String::from_utf8_lossy(&text);
+    match text.lines().next().map(str::trim) {
+        Some(line) if !line.is_empty() => line.to_owned(),
         _ => "another process".to_owned(),
-    };
-    StateError::Locked { path, holder }
+    }
 }
 
 /// The host's name, as far as it can be read.

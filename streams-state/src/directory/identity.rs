@@ -164,7 +164,7 @@ impl IdentityFile {
             }
             Err(error) => return Err(StateError::io("read", &path, error)),
         };
-        Ok(Some(match serde_json::from_str::<Self>(&text) {
+        Ok(Some(match Self::decode(&text) {
             Ok(file) if file.version > VERSION => {
                 return Err(StateError::NewerFormat {
                     path,
@@ -180,8 +180,25 @@ impl IdentityFile {
     fn store(&mut self, folder: &Path) -> Result<(), StateError> {
         write_atomically(folder, NAME, |file| {
             self.fingerprint = Fingerprint::of(&file.metadata()?);
-            Ok(serde_json::to_vec_pretty(&*self)?)
+            Ok(self.encode()?)
         })
+    }
+
+    pub(super) fn decode(text: &str) -> serde_json::Result<Self> {
+        serde_json::from_str(text)
+    }
+
+    pub(super) fn encode(&self) -> serde_json::Result<Vec<u8>> {
+        serde_json::to_vec_pretty(self)
+    }
+
+    /// An identity with a member, of no place.
+    #[cfg(feature = "fuzzing")]
+    pub(super) fn example() -> Self {
+        let mut file = Self::new("7f6c0a3e-1d5e-4c53-9d0c-0f6f8f6f1a01".to_owned());
+        file.members.insert(0, "member-0".to_owned());
+        file.fingerprint.created_at_ms = Some(1_700_000_000_000);
+        file
     }
 
     pub(super) fn process_id(&self) -> &str {

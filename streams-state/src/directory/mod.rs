@@ -3,6 +3,8 @@
 
 mod cleanup;
 mod files;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod identity;
 
 use std::collections::BTreeSet;

@@ -72,8 +72,11 @@ fn wrong_edges(package: &str, edges: &[(&str, &str)], ours: &[&str]) -> Vec<Find
     findings
 }
 
-/// Lines of a member's dependency sections that do not say `workspace = true`.
+/// Lines of a member's dependency sections that do not say `workspace = true`. A workspace of its own has its own.
 fn own_versions(path: &str, manifest: &str) -> Vec<Finding> {
+    if manifest.lines().any(|line| line.trim() == "[workspace]") {
+        return Vec::new();
+    }
     let mut inside = false;
     let mut findings = Vec::new();
     for (at, line) in manifest.lines().enumerate() {
@@ -125,6 +128,7 @@ mod tests {
             "[dependencies]\na.workspace = true\nb = { workspace = true, optional = true }\n[features]\nc = []\n";
         let bad = "[package]\nversion = \"1\"\n[dev-dependencies]\n# why\na = \"1.0\"\n";
         assert!(own_versions("x/Cargo.toml", good).is_empty());
+        assert!(own_versions("fuzz/Cargo.toml", &format!("{bad}[workspace]\n")).is_empty());
         assert_eq!(
             own_versions("x/Cargo.toml", bad).first().map(|finding| finding.line),
             Some(5)
