@@ -2,6 +2,7 @@
 //! record cache and the top of the transaction overlay in one.
 
 mod cache;
+mod decode;
 mod flush;
 mod global;
 mod layout;

@@ -5,9 +5,10 @@ use std::ops::Bound;
 use streams_state::{Direction, RangeIter};
 
 use super::cache::Held;
+use super::decode::Decoder;
 use super::layout::{KeyValueLayout, Layout};
 use super::managed::ValueAndTimestamp;
-use super::typed::{Decoder, TypedStore};
+use super::typed::TypedStore;
 use crate::error::{Error, ProcessResult};
 use crate::metrics::meters::{OpenIterator, StoreOp};
 use crate::processor::TaskContext;

@@ -5,6 +5,7 @@ mod epoch;
 mod on_disk;
 mod open;
 mod restore;
+mod view;
 mod windows;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,6 +23,8 @@ use crate::range::{Direction, KeyRange, RangeIter};
 use crate::snapshot::{Place, Shape, StateReader, StateSnapshot};
 use crate::spec::{StoreId, StoreSpec};
 use crate::store::KeyValueStore;
+
+pub use view::StoreView;
 
 /// The rows of one file of a restore from zero hold at most so much memory, and at least so much, within the bound of the
 /// process.
@@ -368,41 +371,6 @@ fn check_specs(task: &str, specs: &[StoreSpec]) -> Result<(), StateError> {
         }
     }
     Ok(())
-}
-
-/// One store of a task as a [`KeyValueStore`].
-#[derive(Debug)]
-pub struct StoreView<'a> {
-    overlay: &'a mut Overlay<Family>,
-    /// Only of window stores ever above 0.
-    rows_from: &'a mut u64,
-}
-
-impl KeyValueStore for StoreView<'_> {
-    fn get(&self, key: &[u8], read: &mut dyn FnMut(Option<&[u8]>)) -> Result<(), StateError> {
-        self.overlay.get(key, read)
-    }
-
-    fn put(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<(), StateError> {
-        if *self.rows_from > 0 {
-            let bucket = key.first_chunk::<8>().copied().map_or(0, u64::from_be_bytes);
-            *self.rows_from = bucket.min(*self.rows_from);
-        }
-        self.overlay.put(key, value)
-    }
-
-    fn range(
-        &mut self,
-        lower: Bound<&[u8]>,
-        upper: Bound<&[u8]>,
-        direction: Direction,
-    ) -> Result<RangeIter, StateError> {
-        self.overlay.range(lower, upper, direction)
-    }
-
-    fn delete_below(&mut self, bound: &[u8]) -> Result<(), StateError> {
-        self.overlay.delete_below(bound)
-    }
 }
 
 #[cfg(test)]
