@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use streams_dsl::{
-    DefaultSerde, DriverOptions, Error, Headers, Serde as _, StreamsBuilder, Topology, TopologyError,
-    TopologyTestDriver,
-};
+use streams_dsl::Error;
+use streams_dsl::prelude::*;
 
 /// The input topic: lines of text.
 pub const LINES: &str = "lines";
@@ -36,7 +34,9 @@ fn words(line: &str) -> Vec<String> {
 /// Counts on the test driver: the same topology, without a broker.
 pub struct Counter {
     driver: TopologyTestDriver,
-    lines: i64,
+    lines: TestInput<Option<String>, String>,
+    counts: TestOutput<String, i64>,
+    piped: i64,
 }
 
 impl Counter {
@@ -48,33 +48,20 @@ impl Counter {
         let topology = topology().map_err(Error::from)?;
         Ok(Counter {
             driver: TopologyTestDriver::new(&topology, DriverOptions::default())?,
-            lines: 0,
+            lines: TestInput::of(LINES),
+            counts: TestOutput::of(COUNTS),
+            piped: 0,
         })
     }
 
-    /// Counts the words of a line, and gives the new counts of those words.
+    /// Counts the words of a line, and gives the new counts of those words. The time of a line is its number.
     ///
     /// # Errors
     /// When the topology fails.
     pub fn count(&mut self, line: &str) -> Result<BTreeMap<String, i64>, Box<Error>> {
-        self.lines += 1;
-        self.driver
-            .pipe(LINES, None, Some(line.as_bytes()), self.lines, Headers::empty())?;
-        let mut counts = BTreeMap::new();
-        while let Some(record) = self.driver.read_record(COUNTS) {
-            let read = |error: streams_dsl::SerdeError| {
-                Box::new(Error::Bug {
-                    what: error.to_string(),
-                })
-            };
-            let word = <String as DefaultSerde>::Serde::default()
-                .deserialize(COUNTS, record.key.as_deref())
-                .map_err(read)?;
-            let count = <i64 as DefaultSerde>::Serde::default()
-                .deserialize(COUNTS, record.value.as_deref())
-                .map_err(read)?;
-            counts.insert(word, count);
-        }
-        Ok(counts)
+        self.piped += 1;
+        self.lines
+            .pipe(&mut self.driver, None::<String>, line.to_owned(), self.piped)?;
+        self.counts.read_key_values_to_map(&mut self.driver)
     }
 }

@@ -15,7 +15,8 @@ fn all_calls(metadata: &Metadata) -> Result<Vec<Invocation>> {
         demo::build(),
         demo::run(&[]),
         cases::call("FILE"),
-        Invocation::new(["run", "-p", "word-count"]),
+        word_count(),
+        word_count().args(["--features", "kafka"]),
         Invocation::new(["build", "--workspace"]),
         Invocation::new(["test", "--workspace"]),
     ];
@@ -37,6 +38,20 @@ fn all_calls(metadata: &Metadata) -> Result<Vec<Invocation>> {
         calls.extend(stage.calls().iter().cloned());
     }
     Ok(calls)
+}
+
+/// The first program that the README offers.
+fn word_count() -> Invocation {
+    Invocation::new(["run", "-p", "word-count"])
+}
+
+#[test]
+fn the_first_program_of_the_readme_compiles_no_cpp_and_little_else() -> Result<()> {
+    let tree = tree(&word_count())?;
+    for package in CPP_PACKAGES.into_iter().chain(["cc", "tokio"]) {
+        assert!(subtrees(&tree, package).is_empty(), "word-count reaches {package}");
+    }
+    Ok(())
 }
 
 #[test]
