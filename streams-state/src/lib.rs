@@ -31,6 +31,7 @@ pub mod conformance;
 mod directory;
 mod durable;
 mod error;
+mod expiring;
 mod family;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
@@ -46,6 +47,7 @@ mod snapshot;
 mod spec;
 mod store;
 mod task;
+mod versioned;
 mod window;
 
 pub use assess::{
@@ -54,6 +56,7 @@ pub use assess::{
 pub use budget::{MemoryBudget, MemorySource, OVERLAY_COPIES};
 pub use directory::{IdentityOrigin, ProcessIdentity, StateDirectory, StateDirectoryConfig, TaskDirectory};
 pub use error::{BoxError, StateError};
+pub use expiring::{DeadKeys, Expiring, ExpiringRows, NEVER_MS};
 pub use memory::MemoryStore;
 pub use memory_disk::MemoryDisk;
 pub use metadata::{EpochMetadata, StoreMetadata};
@@ -63,4 +66,5 @@ pub use snapshot::{StateReader, StateSnapshot};
 pub use spec::{PROPERTY_NAMES, StoreId, StoreKind, StoreSpec};
 pub use store::{KeyValueStore, KeyValueStoreExt, WindowStore, WindowStoreExt};
 pub use task::{StoreView, TaskState};
+pub use versioned::{Version, VersionLayout, VersionPut, VersionRow, Versioned};
 pub use window::{WindowIter, WindowLayout, WindowRow, Windowed};

@@ -10,6 +10,8 @@ use crate::family::Published;
 use crate::memory::MemoryStore;
 use crate::range::{Direction, KeyRange, RangeIter};
 use crate::spec::{StoreId, StoreKind, StoreSpec};
+use crate::store::KeyValueStore;
+use crate::versioned::{VersionLayout, VersionRow, Versioned};
 use crate::window::{WindowIter, WindowLayout, WindowSlice};
 
 /// Where a store's committed rows are, and how they are laid out.
@@ -53,6 +55,28 @@ impl Shape {
                 retain_duplicates,
             }),
             other => Err(self.wrong_kind(spec, other.label(), "window")),
+        }
+    }
+
+    pub(crate) fn versions(&self, id: StoreId) -> Result<VersionLayout, StateError> {
+        let (spec, _) = self.store(id)?;
+        match spec.kind {
+            StoreKind::Versioned {
+                history_retention_ms,
+                segment_interval_ms,
+            } => Ok(VersionLayout {
+                history_retention_ms,
+                segment_interval_ms,
+            }),
+            other => Err(self.wrong_kind(spec, other.label(), "versioned")),
+        }
+    }
+
+    pub(crate) fn expiring(&self, id: StoreId) -> Result<(), StateError> {
+        let (spec, _) = self.store(id)?;
+        match spec.kind {
+            StoreKind::Expiring { .. } => Ok(()),
+            other => Err(self.wrong_kind(spec, other.label(), "expiring")),
         }
     }
 
@@ -205,6 +229,34 @@ impl StateSnapshot {
         Ok(WindowIter::new(rows, slice))
     }
 
+    /// The committed version of a key that was valid at a time, as [`Versioned::get_as_of`]; `i64::MAX` = the newest.
+    ///
+    /// # Errors
+    /// Unknown store, not a versioned store, or the storage could not be read.
+    pub fn version_as_of(&self, id: StoreId, key: &[u8], as_of_ms: i64) -> Result<Option<VersionRow>, StateError> {
+        self.version_rows(id)?.get_as_of(key, as_of_ms)
+    }
+
+    /// The committed versions of a key, as [`Versioned::versions`].
+    ///
+    /// # Errors
+    /// As [`StateSnapshot::version_as_of`].
+    pub fn versions(
+        &self,
+        id: StoreId,
+        key: &[u8],
+        from_ms: i64,
+        to_ms: i64,
+        direction: Direction,
+    ) -> Result<Vec<VersionRow>, StateError> {
+        self.version_rows(id)?.versions(key, from_ms, to_ms, direction)
+    }
+
+    fn version_rows(&self, id: StoreId) -> Result<Versioned<ReadOnly<'_>>, StateError> {
+        let layout = self.shape.versions(id)?;
+        Ok(Versioned::new(ReadOnly { snapshot: self, id }, layout))
+    }
+
     fn raw_get(&self, id: StoreId, key: &[u8], read: &mut dyn FnMut(Option<&[u8]>)) -> Result<(), StateError> {
         match (self.shape.store(id)?.1, &self.database) {
             (Place::Durable(family), Some(database)) => database.get(family, key, read),
@@ -236,5 +288,44 @@ impl StateSnapshot {
             }
         };
         Ok(RangeIter::merge(vec![cursor], direction))
+    }
+}
+
+/// The local rows of a snapshot's store, for code that is written against [`KeyValueStore`].
+struct ReadOnly<'a> {
+    snapshot: &'a StateSnapshot,
+    id: StoreId,
+}
+
+impl ReadOnly<'_> {
+    fn refuse(&self) -> StateError {
+        StateError::EpochOrder {
+            task: self.snapshot.shape.task.clone(),
+            reason: "a write to a snapshot, which can only be read",
+        }
+    }
+}
+
+impl KeyValueStore for ReadOnly<'_> {
+    fn get(&self, key: &[u8], read: &mut dyn FnMut(Option<&[u8]>)) -> Result<(), StateError> {
+        self.snapshot.raw_get(self.id, key, read)
+    }
+
+    fn put(&mut self, _: &[u8], _: Option<&[u8]>) -> Result<(), StateError> {
+        Err(self.refuse())
+    }
+
+    fn range(
+        &mut self,
+        lower: Bound<&[u8]>,
+        upper: Bound<&[u8]>,
+        direction: Direction,
+    ) -> Result<RangeIter, StateError> {
+        self.snapshot
+            .raw_range(self.id, &KeyRange::new(lower, upper), direction)
+    }
+
+    fn delete_below(&mut self, _: &[u8]) -> Result<(), StateError> {
+        Err(self.refuse())
     }
 }

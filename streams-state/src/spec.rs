@@ -30,6 +30,20 @@ pub enum StoreKind {
         /// Rows of equal key and start are kept apart by a sequence number (join windows).
         retain_duplicates: bool,
     },
+    /// The versions of each key's value (KIP-889).
+    Versioned {
+        /// How long a version can be asked for after it has ended, and how late an update may come, in milliseconds of
+        /// event time.
+        history_retention_ms: i64,
+        /// Width of a bucket in milliseconds. Used when the store is created; a store on disk keeps the width it was
+        /// created with.
+        segment_interval_ms: i64,
+    },
+    /// Rows that die, each at its own time.
+    Expiring {
+        /// How long rows live that do not say it, in milliseconds of event time after their own.
+        default_ttl_ms: i64,
+    },
 }
 
 impl StoreKind {
@@ -37,6 +51,8 @@ impl StoreKind {
         match self {
             Self::KeyValue => "key-value",
             Self::Window { .. } => "window",
+            Self::Versioned { .. } => "versioned",
+            Self::Expiring { .. } => "expiring",
         }
     }
 }
@@ -69,6 +85,37 @@ impl StoreSpec {
         }
     }
 
+    /// A persistent versioned store with the bucket width of Kafka Streams
+    /// (`RocksDbVersionedKeyValueBytesStoreSupplier.defaultSegmentInterval`). Times are milliseconds of event time.
+    #[must_use]
+    pub fn versioned(name: impl Into<String>, history_retention_ms: i64) -> Self {
+        let segment_interval_ms = match history_retention_ms {
+            ..=60_000 => (history_retention_ms / 3).max(2_000),
+            60_001..=300_000 => (history_retention_ms / 5).max(20_000),
+            300_001..=3_600_000 => (history_retention_ms / 12).max(60_000),
+            _ => (history_retention_ms / 24).max(300_000),
+        };
+        let kind = StoreKind::Versioned {
+            history_retention_ms,
+            segment_interval_ms,
+        };
+        Self {
+            name: name.into(),
+            kind,
+            persistent: true,
+        }
+    }
+
+    /// A persistent store of rows that die, after `default_ttl_ms` of event time unless they say another.
+    #[must_use]
+    pub fn expiring(name: impl Into<String>, default_ttl_ms: i64) -> Self {
+        Self {
+            name: name.into(),
+            kind: StoreKind::Expiring { default_ttl_ms },
+            persistent: true,
+        }
+    }
+
     /// The same store in memory.
     #[must_use]
     pub fn in_memory(mut self) -> Self {
@@ -89,6 +136,19 @@ impl StoreSpec {
                 segment_interval_ms, ..
             } if segment_interval_ms < 1 => {
                 Err(invalid("the segment interval of a window store must be at least 1 ms"))
+            }
+            StoreKind::Versioned {
+                segment_interval_ms, ..
+            } if segment_interval_ms < 1 => Err(invalid(
+                "the segment interval of a versioned store must be at least 1 ms",
+            )),
+            StoreKind::Versioned {
+                history_retention_ms, ..
+            } if history_retention_ms < 0 => {
+                Err(invalid("the history retention of a versioned store can't be negative"))
+            }
+            StoreKind::Expiring { default_ttl_ms } if default_ttl_ms < 1 => {
+                Err(invalid("rows must live for at least 1 ms"))
             }
             _ => Ok(()),
         }

@@ -10,12 +10,14 @@
 mod epochs;
 mod ops;
 mod stores;
+mod versions;
 
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
 
 pub use epochs::{TaskUnderTest, epochs, tested_specs};
 pub use stores::{key_value_store, window_store};
+pub use versions::{HISTORY_MS, VersionsUnderTest, versioned_store};
 
 /// What failed, with the smallest input that was found to show it.
 #[derive(Debug, thiserror::Error)]

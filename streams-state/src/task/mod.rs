@@ -2,9 +2,12 @@
 
 mod bulk;
 mod epoch;
+mod expiring;
+mod gathered;
 mod on_disk;
 mod open;
 mod restore;
+mod versions;
 mod view;
 mod windows;
 

@@ -204,12 +204,23 @@ impl Known {
 #[cfg(feature = "rocksdb")]
 fn adopt_layout(task: &str, spec: &mut StoreSpec, stored: StoredLayout) -> Result<(), StateError> {
     match (&mut spec.kind, stored) {
-        (StoreKind::KeyValue, StoredLayout::KeyValue) => Ok(()),
+        (StoreKind::KeyValue, StoredLayout::KeyValue) | (StoreKind::Expiring { .. }, StoredLayout::Expiring) => Ok(()),
         (
             StoreKind::Window {
                 segment_interval_ms, ..
             },
             StoredLayout::Window {
+                segment_interval_ms: created,
+            },
+        ) => {
+            *segment_interval_ms = created;
+            Ok(())
+        }
+        (
+            StoreKind::Versioned {
+                segment_interval_ms, ..
+            },
+            StoredLayout::Versioned {
                 segment_interval_ms: created,
             },
         ) => {

@@ -25,11 +25,17 @@ impl TaskState {
         records: impl IntoIterator<Item = (&'r [u8], Option<&'r [u8]>)>,
         metadata: StoreMetadata,
     ) -> Result<(), StateError> {
+        if self.is_versioned(id) || self.default_ttl_ms(id).is_some() {
+            return match records.into_iter().next() {
+                None => self.restore_gathered(id, metadata, |_| Ok(())),
+                Some(_) => Err(self.out_of_order("restore of a store by plain rows, whose rows have times")),
+            };
+        }
         self.check_idle(id)?;
         self.check_disk()?;
         let (spec, place) = self.shape.store(id)?;
         let layout = match spec.kind {
-            StoreKind::KeyValue => None,
+            StoreKind::KeyValue | StoreKind::Versioned { .. } | StoreKind::Expiring { .. } => None,
             StoreKind::Window { .. } => Some(self.shape.window(id)?),
         };
         if let (Place::Durable(family), true) = (*place, self.store(id)?.from_zero) {
@@ -175,7 +181,7 @@ impl TaskState {
         Ok(self.store(id)?.from_zero)
     }
 
-    fn change_memory(&self, place: Place, change: impl FnOnce(&mut crate::memory::MemoryStore)) {
+    pub(super) fn change_memory(&self, place: Place, change: impl FnOnce(&mut crate::memory::MemoryStore)) {
         if let Place::Memory(number) = place {
             self.published.write(|committed| {
                 if let Some(store) = committed.stores.get_mut(number) {
@@ -185,7 +191,7 @@ impl TaskState {
         }
     }
 
-    fn check_idle(&self, id: StoreId) -> Result<(), StateError> {
+    pub(super) fn check_idle(&self, id: StoreId) -> Result<(), StateError> {
         let store = self.store(id)?;
         if store.overlay.is_dirty() || store.overlay.has_frozen() {
             return Err(self.out_of_order("restore of a store that an epoch wrote to: apply or drop the epoch first"));
