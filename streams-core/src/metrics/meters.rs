@@ -210,18 +210,21 @@ pub enum StoreOp {
     Range,
     /// All rows are asked for.
     All,
+    /// The rows whose keys begin alike are asked for.
+    PrefixScan,
     /// Cached rows are written through, what that forwards included.
     Flush,
 }
 
 impl StoreOp {
     /// All of them.
-    pub const ALL: [StoreOp; 6] = [
+    pub const ALL: [StoreOp; 7] = [
         StoreOp::Put,
         StoreOp::Get,
         StoreOp::Fetch,
         StoreOp::Range,
         StoreOp::All,
+        StoreOp::PrefixScan,
         StoreOp::Flush,
     ];
 }

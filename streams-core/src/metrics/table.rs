@@ -124,12 +124,14 @@ metrics! {
     FETCH_LATENCY: State "fetch-latency" Histogram Nanoseconds Java Debug => "As `get-latency`, of window stores.";
     RANGE_LATENCY: State "range-latency" Histogram Nanoseconds Java Debug => "Time to open an iterator between two keys.";
     ALL_LATENCY: State "all-latency" Histogram Nanoseconds Java Debug => "Time to open an iterator over all rows.";
+    PREFIX_SCAN_LATENCY: State "prefix-scan-latency" Histogram Nanoseconds Java Debug => "Time to open an iterator over the keys that begin alike.";
     FLUSH_LATENCY: State "flush-latency" Histogram Nanoseconds Java Debug => "Time to write cached rows through, what that forwards included.";
     PUT_TOTAL: State "put-total" Counter Count Ours Debug => "Writes (Java has the rate alone).";
     GET_TOTAL: State "get-total" Counter Count Ours Debug => "Reads by key (Java has the rate alone).";
     FETCH_TOTAL: State "fetch-total" Counter Count Ours Debug => "As `get-total`, of window stores.";
     RANGE_TOTAL: State "range-total" Counter Count Ours Debug => "Iterators between two keys (Java has the rate alone).";
     ALL_TOTAL: State "all-total" Counter Count Ours Debug => "Iterators over all rows (Java has the rate alone).";
+    PREFIX_SCAN_TOTAL: State "prefix-scan-total" Counter Count Ours Debug => "Iterators over the keys that begin alike (Java has the rate alone).";
     FLUSH_TOTAL: State "flush-total" Counter Count Ours Debug => "Flushes of cached rows (Java has the rate alone).";
     STORE_RESTORE_LATENCY: State "restore-latency" Histogram Nanoseconds Java => "Time of a restore from the changelog.";
     NUM_OPEN_ITERATORS: State "num-open-iterators" Gauge Count Java => "Iterators over key-value stores that are open now.";

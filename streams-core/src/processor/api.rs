@@ -9,9 +9,9 @@ use std::time::Duration;
 use super::node::{AnyNode, Children, Downstream, NodeBuilder};
 use super::{PunctuationType, PunctuatorId, TaskContext};
 use crate::error::{BoxError, Error, FailurePlace, ProcessResult};
-use crate::stores::{KeyValueStore, TaskStores, WindowStore};
+use crate::stores::{GlobalStore, KeyValueStore, TaskStores, TtlStore, VersionedStore, WindowStore};
 use crate::topology::TopologyError;
-use crate::{Record, TaskId};
+use crate::{DefaultSerde, Record, TaskId};
 
 /// User code that works on records one by one, may keep state in stores and may run on a schedule.
 ///
@@ -163,12 +163,52 @@ impl<KOut, VOut> ProcessorContext<'_, KOut, VOut> {
         self.store(name)
     }
 
+    /// A store whose rows die.
+    ///
+    /// # Errors
+    /// As [`store`](Self::store).
+    pub fn ttl_store<K: 'static, V: 'static>(&self, name: &str) -> Result<Rc<TtlStore<K, V>>, TopologyError> {
+        self.store(name)
+    }
+
+    /// A versioned store.
+    ///
+    /// # Errors
+    /// As [`store`](Self::store).
+    pub fn versioned_store<K: 'static, V: 'static>(
+        &self,
+        name: &str,
+    ) -> Result<Rc<VersionedStore<K, V>>, TopologyError> {
+        self.store(name)
+    }
+
     /// A window store.
     ///
     /// # Errors
     /// As [`store`](Self::store).
     pub fn window_store<K: 'static, V: 'static>(&self, name: &str) -> Result<Rc<WindowStore<K, V>>, TopologyError> {
         self.store(name)
+    }
+
+    /// A global store, to look up rows by the types' default serdes. No connection is needed.
+    ///
+    /// # Errors
+    /// When there is no global store of this name.
+    pub fn global_store<K: DefaultSerde, V: DefaultSerde>(
+        &self,
+        name: &str,
+    ) -> Result<GlobalStore<K, V>, TopologyError> {
+        let reader = self
+            .cx
+            .globals()
+            .reader(name)
+            .cloned()
+            .ok_or_else(|| TopologyError::Unknown {
+                node: self.node.name.to_string(),
+                what: "global store",
+                name: name.to_owned(),
+            })?;
+        Ok(GlobalStore::new(name.into(), reader, K::shared(), V::shared()))
     }
 
     /// Runs [`Processor::punctuate`] every `interval`. Schedules are not persisted; make them in `init`.

@@ -83,6 +83,19 @@ impl RecordContext {
         }
     }
 
+    /// The place of a record that was kept aside, when it goes on. Its bytes are not known any more.
+    #[must_use]
+    pub fn of_kept(topic: Arc<str>, partition: i32, offset: i64, timestamp_ms: i64, headers: Headers) -> Self {
+        RecordContext {
+            topic,
+            partition,
+            offset,
+            timestamp_ms,
+            headers,
+            raw: None,
+        }
+    }
+
     pub(crate) fn of_punctuation(timestamp_ms: i64) -> Self {
         let headers = Headers::default();
         RecordContext {
@@ -174,6 +187,11 @@ impl TaskContext {
     #[must_use]
     pub fn record_context(&self) -> &RecordContext {
         &self.current
+    }
+
+    /// Puts another record in hand, one that was kept aside, and answers what was: give it back when that one is done.
+    pub fn exchange_record_context(&mut self, context: RecordContext) -> RecordContext {
+        std::mem::replace(&mut self.current, context)
     }
 
     /// The highest event time (ms since the Unix epoch) taken from the task's inputs; -1 before the first record.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::api::{ForwardFailed, Processor, ProcessorContext};
 use super::{PunctuationType, PunctuatorId, TaskContext};
 use crate::error::BoxError;
-use crate::stores::{KeyValueStore, WindowStore};
+use crate::stores::{KeyValueStore, TtlStore, VersionedStore, WindowStore};
 use crate::topology::TopologyError;
 use crate::{Headers, Record, TaskId};
 
@@ -170,6 +170,25 @@ impl<K, VOut> FixedKeyContext<'_, K, VOut> {
         &self,
         name: &str,
     ) -> Result<Rc<KeyValueStore<KS, VS>>, TopologyError> {
+        self.store(name)
+    }
+
+    /// A store whose rows die.
+    ///
+    /// # Errors
+    /// As [`store`](Self::store).
+    pub fn ttl_store<KS: 'static, VS: 'static>(&self, name: &str) -> Result<Rc<TtlStore<KS, VS>>, TopologyError> {
+        self.store(name)
+    }
+
+    /// A versioned store.
+    ///
+    /// # Errors
+    /// As [`store`](Self::store).
+    pub fn versioned_store<KS: 'static, VS: 'static>(
+        &self,
+        name: &str,
+    ) -> Result<Rc<VersionedStore<KS, VS>>, TopologyError> {
         self.store(name)
     }
 

@@ -12,7 +12,7 @@ use super::rows::RowReader;
 use crate::error::ProcessResult;
 use crate::fetch::FetchedRecord;
 use crate::serde::SharedSerde;
-use crate::stores::{GlobalStore, TaskStores};
+use crate::stores::{GlobalStore, KeyValueStore, TableStore, TaskStores};
 use crate::topology::TopologyError;
 use crate::{Record, TopicPartition};
 
@@ -246,6 +246,20 @@ impl<'a> NodeBuilder<'a> {
             store: store.to_owned(),
             wanted: std::any::type_name::<S>(),
         })
+    }
+
+    /// The rows of a table that this node is connected to, plain or versioned.
+    ///
+    /// # Errors
+    /// When the store is not connected or is of another type.
+    pub fn table_store<K: 'static, V: 'static>(&self, store: &str) -> Result<TableStore<K, V>, TopologyError> {
+        if let (true, Some(found)) = (
+            self.store_names.iter().any(|name| &**name == store),
+            TableStore::find(self.stores, store),
+        ) {
+            return Ok(found);
+        }
+        self.store::<KeyValueStore<K, V>>(store).map(TableStore::Plain)
     }
 
     /// A global key-value store, to look up rows by typed keys.

@@ -8,7 +8,7 @@ mod standstill;
 use streams_state::{StateError, StoreMetadata, TaskState};
 
 use crate::error::{Error, ProcessResult};
-use crate::fetch::PartitionBatch;
+use crate::fetch::{FetchedRecord, PartitionBatch};
 use crate::runtime::ChangelogRestore;
 
 pub use rows::SourceRows;
@@ -42,6 +42,12 @@ pub fn apply(
         .iter()
         .flat_map(PartitionBatch::iter)
         .filter(|record| record.offset < position && record.key.is_some());
+    if state.is_versioned(changelog.store) {
+        return apply_versions(state, changelog, records, position);
+    }
+    if let Some(ttl_ms) = state.default_ttl_ms(changelog.store) {
+        return apply_expiring(state, changelog, records, (position, ttl_ms));
+    }
     let mut rows: Vec<(&[u8], Option<Vec<u8>>)> = Vec::new();
     for record in records {
         let time_ms = match &changelog.rows {
@@ -59,6 +65,58 @@ pub fn apply(
     };
     let changes = rows.iter().map(|(key, value)| (*key, value.as_deref()));
     let applied = state.restore(changelog.store, changes, metadata);
+    applied.map_err(|error| failed(state, error))?;
+    Ok(rows.len() as u64)
+}
+
+/// A versioned store's records are versions: the key, when it begins, the value or a tombstone.
+fn apply_versions<'r>(
+    state: &mut TaskState,
+    changelog: &ChangelogRestore,
+    records: impl Iterator<Item = FetchedRecord<'r>>,
+    position: i64,
+) -> ProcessResult<u64> {
+    let mut versions: Vec<(&[u8], i64, Option<&[u8]>)> = Vec::new();
+    for record in records {
+        let time_ms = match &changelog.rows {
+            Some(rows) => rows.event_time(changelog, &record)?,
+            None => Some(record.timestamp_ms),
+        };
+        if let (Some(time_ms), Some(key)) = (time_ms, record.key) {
+            versions.push((key, time_ms, record.value));
+        }
+    }
+    let metadata = StoreMetadata {
+        position,
+        ..changelog.metadata
+    };
+    let rows = versions.len() as u64;
+    let applied = state.restore_versions(changelog.store, versions, metadata);
+    applied.map_err(|error| failed(state, error))?;
+    Ok(rows)
+}
+
+/// Records of rows that die: the end stands in a header, else it follows from the record's time.
+fn apply_expiring<'r>(
+    state: &mut TaskState,
+    changelog: &ChangelogRestore,
+    records: impl Iterator<Item = FetchedRecord<'r>>,
+    (position, ttl_ms): (i64, i64),
+) -> ProcessResult<u64> {
+    let row = |record: FetchedRecord<'r>| {
+        let stored = stored_value(true, record.timestamp_ms, record.value);
+        let dies_at_ms = crate::stores::dies_at(&record).unwrap_or(record.timestamp_ms.saturating_add(ttl_ms));
+        Some((record.key?, stored, dies_at_ms))
+    };
+    let rows: Vec<_> = records.filter_map(row).collect();
+    let metadata = StoreMetadata {
+        position,
+        ..changelog.metadata
+    };
+    let changes = rows
+        .iter()
+        .map(|(key, value, dies_at_ms)| (*key, value.as_deref(), *dies_at_ms));
+    let applied = state.restore_expiring(changelog.store, changes, metadata);
     applied.map_err(|error| failed(state, error))?;
     Ok(rows.len() as u64)
 }

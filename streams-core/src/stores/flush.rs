@@ -7,7 +7,7 @@ use super::layout::Layout;
 use super::typed::TypedStore;
 use crate::error::{Error, ProcessResult};
 use crate::processor::{RecordContext, TaskContext};
-use crate::{Change, Record};
+use crate::{Change, Headers, Record};
 
 impl<L: Layout, V: 'static> TypedStore<L, V> {
     /// Writes and forwards the dirty entries, in dirtying order. The list is taken first and no entry is borrowed while
@@ -72,13 +72,15 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
             Held::Value(value, time) => {
                 let len = self.store(cx, key, Some((value, *time)))?;
                 self.recharge(at, len);
-                self.log(cx, key, Some(value), *time)?;
+                let headers = cx.current.headers.clone();
+                self.log(cx, key, Some(value), *time, &headers)?;
                 Ok(true)
             }
             Held::Absent => {
                 if existed {
                     self.store(cx, key, None)?;
-                    self.log(cx, key, None, timestamp_ms)?;
+                    let headers = cx.current.headers.clone();
+                    self.log(cx, key, None, timestamp_ms, &headers)?;
                 } else {
                     // A scan may have written the row, and the delete after it is still to be written.
                     self.layout
@@ -160,7 +162,14 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
     }
 
     /// Logs a row: the plain value, with the event time as the record's timestamp.
-    pub(super) fn log(&self, cx: &mut TaskContext, key: &[u8], value: Option<&V>, timestamp_ms: i64) -> ProcessResult {
+    pub(super) fn log(
+        &self,
+        cx: &mut TaskContext,
+        key: &[u8],
+        value: Option<&V>,
+        timestamp_ms: i64,
+        headers: &Headers,
+    ) -> ProcessResult {
         let Some(changelog) = &self.base.changelog else {
             return Ok(());
         };
@@ -177,7 +186,8 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
         buffer.extend_from_slice(key);
         buffer.extend_from_slice(self.layout.changelog_suffix());
         let (value, key) = buffer.split_at(key_len);
-        let result = changelog.log(cx, key, present.then_some(value), timestamp_ms);
+        let headers = if self.logs_headers { headers } else { Headers::empty() };
+        let result = changelog.log(cx, key, present.then_some(value), timestamp_ms, headers);
         *self.value_buffer.borrow_mut() = buffer;
         result
     }

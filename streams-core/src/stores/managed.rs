@@ -11,7 +11,7 @@ use streams_state::StoreId;
 use crate::error::ProcessResult;
 use crate::metrics::meters::StoreMeter;
 use crate::processor::TaskContext;
-use crate::{Change, Record};
+use crate::{Change, Headers, Record};
 
 /// A value with the event time (ms since the Unix epoch) of its last update. Java: `ValueAndTimestamp`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,15 +117,17 @@ impl Changelog {
         key: &[u8],
         value: Option<&[u8]>,
         timestamp_ms: i64,
+        headers: &Headers,
     ) -> ProcessResult {
         cx.counters.changelog_records += 1;
+        let headers = headers.iter().map(|header| (&*header.key, header.value.as_deref()));
         cx.push(
             self.topic,
             self.partition,
             timestamp_ms,
             Some(key),
             value,
-            [],
+            headers,
             self.slot,
         )
     }

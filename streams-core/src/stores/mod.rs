@@ -8,9 +8,12 @@ mod global;
 mod layout;
 mod managed;
 mod read;
+mod table;
 #[cfg(test)]
 mod tests;
+mod ttl;
 mod typed;
+mod versioned;
 mod window;
 
 pub use global::{GlobalStore, GlobalStores};
@@ -19,7 +22,13 @@ pub use managed::{
     CacheBudget, Changelog, FlushListener, ManagedStore, StoreBuilder, StoreFactory, TaskStores, ValueAndTimestamp,
 };
 pub use read::Rows;
+pub use table::TableStore;
+pub(crate) use ttl::dies_at;
+pub use ttl::{DIES_AT_HEADER, LivingRows, TtlStore};
 pub use typed::{StoreOptions, TypedStore, Update};
+pub use versioned::{VersionedStore, VersionedValue};
+
+pub use streams_state::VersionPut;
 
 /// A key-value store of typed keys and values. Java: `TimestampedKeyValueStore` (and `KeyValueStore` without times).
 pub type KeyValueStore<K, V> = TypedStore<KeyValueLayout<K>, V>;

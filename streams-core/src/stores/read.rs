@@ -155,6 +155,29 @@ impl<K: 'static, V: 'static> TypedStore<KeyValueLayout<K>, V> {
         })
     }
 
+    /// The rows whose serialized key begins with `prefix`, ordered by key bytes, as they are now: later writes do not
+    /// disturb the list. Java: `prefixScan`.
+    ///
+    /// # Errors
+    /// When rows can't be read.
+    pub fn prefix_scan(&self, cx: &mut TaskContext, prefix: &[u8]) -> ProcessResult<Rows<K, V>> {
+        let meter = &self.base.meter;
+        let started = meter.start();
+        self.serialize_dirty(cx)?;
+        let task = cx.task();
+        let rows = cx
+            .state
+            .prefix(self.base.id, prefix, Direction::Forward)
+            .map_err(|source| Error::state(task, source))?;
+        meter.done(StoreOp::PrefixScan, started);
+        Ok(Rows {
+            _open: OpenIterator::new(meter),
+            rows,
+            decoder: self.decoder(cx),
+            key: std::sync::Arc::clone(self.layout.key_serde()),
+        })
+    }
+
     fn bound(&self, cx: &TaskContext, key: Option<&K>) -> ProcessResult<Option<Vec<u8>>> {
         let Some(key) = key else { return Ok(None) };
         let mut bytes = Vec::new();

@@ -44,6 +44,8 @@ pub struct TypedStore<L: Layout, V> {
     pub(super) value_serde: SharedSerde<V>,
     pub(super) base: StoreBuilder,
     pub(super) options: StoreOptions,
+    /// Changelog records carry the headers of the update.
+    pub(super) logs_headers: bool,
     pub(super) cache: RefCell<Cache<V>>,
     pub(super) listener: RefCell<Option<Rc<dyn FlushListener<L::Key, V>>>>,
     pub(super) send_old: Cell<bool>,
@@ -61,6 +63,7 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
             value_serde,
             base,
             options: StoreOptions { caching, ..options },
+            logs_headers: false,
             cache: RefCell::default(),
             listener: RefCell::default(),
             send_old: Cell::new(false),
@@ -68,6 +71,13 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
             key_buffer: RefCell::default(),
             value_buffer: RefCell::default(),
         }
+    }
+
+    /// The same store; its changelog records carry the headers of the update, as those of Java's stores with headers do.
+    #[must_use]
+    pub fn logging_headers(mut self) -> Self {
+        self.logs_headers = true;
+        self
     }
 
     /// The store's name.
@@ -212,7 +222,8 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
         let started = meter.start();
         let timestamp_ms = after.as_ref().map_or(record.timestamp_ms, |after| after.timestamp_ms);
         self.store(cx, key, after.as_ref().map(|after| (&after.value, after.timestamp_ms)))?;
-        self.log(cx, key, after.as_ref().map(|after| &after.value), timestamp_ms)?;
+        let logged = after.as_ref().map(|after| &after.value);
+        self.log(cx, key, logged, timestamp_ms, record.headers)?;
         meter.done(StoreOp::Put, started);
         Ok(Update::Changed(
             Change::new(after.map(|after| after.value), old),

@@ -7,7 +7,7 @@ use streams_state::Direction;
 use super::driver::TopologyTestDriver;
 use crate::error::{Error, ProcessResult};
 use crate::processor::TaskContext;
-use crate::stores::{KeyValueStore, ValueAndTimestamp, WindowStore};
+use crate::stores::{KeyValueStore, ValueAndTimestamp, VersionedStore, VersionedValue, WindowStore};
 use crate::{TaskId, Window, Windowed};
 
 impl TopologyTestDriver {
@@ -54,6 +54,23 @@ impl TopologyTestDriver {
         let windowed = Windowed::new(key.clone(), Window::new(start_ms, start_ms));
         let kind = kind::<K, V>("window");
         self.first_in(store, &kind, |typed: &WindowStore<K, V>, cx| typed.get(cx, &windowed))
+    }
+
+    /// The version of a versioned store's key that was valid at a time (ms since the Unix epoch), whichever task has it;
+    /// with `i64::MAX` the newest. Java: `getVersionedKeyValueStore(name).get(key, time)`.
+    ///
+    /// # Errors
+    /// When there is no store of this name and these types, or the row can't be read.
+    pub fn version_as_of<K: 'static, V: 'static>(
+        &mut self,
+        store: &str,
+        key: &K,
+        as_of_ms: i64,
+    ) -> ProcessResult<Option<VersionedValue<V>>> {
+        let kind = kind::<K, V>("versioned");
+        self.first_in(store, &kind, |typed: &VersionedStore<K, V>, cx| {
+            typed.get_as_of(cx, key, as_of_ms)
+        })
     }
 
     /// Asks the store of each task, until one has something.

@@ -150,7 +150,7 @@ impl ChangelogDefinition {
     }
 
     /// The changelog that fits a store's layout: `compact` for plain keys, `compact,delete` for windows, `delete` for
-    /// windows that keep duplicates. A versioned store says so itself: [`ChangelogKind::Versioned`].
+    /// windows that keep duplicates, `compact` with a lag for versions.
     #[must_use]
     pub fn of(spec: &StoreSpec) -> Self {
         Self::new(match spec.kind {
@@ -160,6 +160,9 @@ impl ChangelogDefinition {
                 ..
             } => ChangelogKind::JoinWindow { retention_ms },
             StoreKind::Window { retention_ms, .. } => ChangelogKind::Windowed { retention_ms },
+            StoreKind::Versioned {
+                history_retention_ms, ..
+            } => ChangelogKind::Versioned { history_retention_ms },
             _ => ChangelogKind::KeyValue,
         })
     }

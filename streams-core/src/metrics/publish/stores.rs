@@ -15,6 +15,7 @@ fn op_metrics(op: StoreOp) -> (Metric, Metric) {
         StoreOp::Fetch => (table::FETCH_LATENCY, table::FETCH_TOTAL),
         StoreOp::Range => (table::RANGE_LATENCY, table::RANGE_TOTAL),
         StoreOp::All => (table::ALL_LATENCY, table::ALL_TOTAL),
+        StoreOp::PrefixScan => (table::PREFIX_SCAN_LATENCY, table::PREFIX_SCAN_TOTAL),
         StoreOp::Flush => (table::FLUSH_LATENCY, table::FLUSH_TOTAL),
     }
 }
