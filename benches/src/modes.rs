@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use anyhow::bail;
-use streams_dsl::{Grouped, Joined, KTable, Materialized, StreamsBuilder, TimeWindows, Topology, Windowed};
+use streams_dsl::{
+    Grouped, Joined, KTable, Materialized, StreamsBuilder, TableJoined, TimeWindows, Topology, Windowed,
+};
 
 /// The modes that there are.
-pub(crate) const NAMES: [&str; 6] = ["copy", "map", "sum", "rsum", "window", "join"];
+pub(crate) const NAMES: [&str; 7] = ["copy", "map", "sum", "rsum", "window", "join", "fk"];
 
 fn amount(value: &str) -> i64 {
     let digits = value.split_once("\"amount\":").map_or("", |(_, rest)| rest);
@@ -76,6 +78,19 @@ pub(crate) fn topology(mode: &str, input: &str, output: &str, second: &str) -> a
                 Joined::named("by-customer"),
             );
             joined.to(output);
+        }
+        "fk" => {
+            let orders = builder.table_with::<String, String>(input, Default::default(), Materialized::named("orders"));
+            let customers =
+                builder.table_with::<String, String>(second, Default::default(), Materialized::named("customers"));
+            let joined = orders.join_foreign_key_with(
+                &customers,
+                |_, value| Some(customer(value)),
+                |_, value, customer| format!("{value}|{customer}"),
+                TableJoined::default(),
+                "joined",
+            );
+            joined.to_stream().to(output);
         }
         other => bail!("there is no mode {other}; modes: {}", NAMES.join(" ")),
     }

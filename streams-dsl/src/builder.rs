@@ -3,7 +3,9 @@
 use std::any::TypeId;
 use std::sync::Arc;
 
-use streams_core::processor::{Timestamps, TypedSource};
+use streams_core::processor::{
+    NodeBuilder, Processor, ProcessorNode, ProcessorSupplier, RecordTimes, Timestamps, TypedSource,
+};
 use streams_core::serde::{DefaultSerde, OptionSerde};
 use streams_core::topology::{Topology, TopologyError};
 
@@ -191,7 +193,6 @@ impl StreamsBuilder {
         };
         let flags = Arc::new(TableFlags::default());
         let (node, store_name) = self.shared.with(|graph| {
-            refuse_extractor(graph, &consumed, topic);
             let store_name = graph.names.store(&format!("{topic}-"), materialized.name.as_deref());
             let source_name = graph.names.node(
                 Step::Source,
@@ -248,7 +249,9 @@ impl StreamsBuilder {
         let (key, value) = (Arc::clone(&consumed.key), Arc::clone(&consumed.value));
         let flags = Arc::new(TableFlags::default());
         let store_name = self.shared.with(|graph| {
-            refuse_extractor(graph, &consumed, topic);
+            if materialized.history.is_some() {
+                graph.found(format!("global table `{topic}` can't be versioned"));
+            }
             let store_name = graph.names.store(&format!("{topic}-"), materialized.name.as_deref());
             let source_name = graph.names.node(
                 Step::Source,
@@ -273,6 +276,73 @@ impl StreamsBuilder {
             store: store_name.into(),
             value,
         }
+    }
+
+    /// Adds a store that every instance has in full, written by a processor that is given every record of a topic. All
+    /// other processors can read it, by `global_store`, without being connected. See
+    /// [`TopologyBuilder::add_global_store`](crate::TopologyBuilder::add_global_store).
+    ///
+    /// ```
+    /// # use streams_dsl::doctest::*;
+    /// /// Stores what it reads.
+    /// struct Keep;
+    /// impl Processor<String, i64, (), ()> for Keep {
+    ///     fn process(&mut self, cx: &mut ProcessorContext<'_, (), ()>, record: Record<'_, String, i64>) -> Result<(), BoxError> {
+    ///         let rates = cx.key_value_store::<String, i64>("rates")?;
+    ///         rates.put(cx, record.key, Some(*record.value), record)?;
+    ///         Ok(())
+    ///     }
+    /// }
+    /// /// Multiplies by the rate of the key.
+    /// struct Convert;
+    /// impl Processor<String, i64, String, i64> for Convert {
+    ///     fn process(&mut self, cx: &mut ProcessorContext<'_, String, i64>, record: Record<'_, String, i64>) -> Result<(), BoxError> {
+    ///         let rate = cx.global_store::<String, i64>("rates")?.get(cx, record.key)?.map_or(1, |row| row.value);
+    ///         Ok(cx.forward(record.with_value(&(record.value * rate)))?)
+    ///     }
+    /// }
+    /// run(|b| {
+    ///     b.add_global_store(Stores::key_value::<String, i64>("rates"), "rates-topic", Consumed::default(), || Keep);
+    ///     b.stream::<String, i64>("in").process(|| Convert).to("out")
+    /// })
+    /// .pipe("rates-topic", [("eur", 2, at(0))])
+    /// .pipe("in", [("eur", 5, at(1)), ("usd", 5, at(2))])
+    /// .gives("out", [("eur", 10, at(1)), ("usd", 5, at(2))]);
+    /// ```
+    ///
+    /// Java: `addGlobalStore`.
+    pub fn add_global_store<P, K, V, KIn, VIn>(
+        &self,
+        store: StateStore<K, V>,
+        topic: &str,
+        consumed: Consumed<KIn, VIn>,
+        supplier: impl ProcessorSupplier<P>,
+    ) -> &Self
+    where
+        P: Processor<KIn, VIn, (), ()>,
+        K: 'static,
+        V: 'static,
+        KIn: 'static,
+        VIn: 'static,
+    {
+        let store = store.without_logging().caching(false).definition();
+        let source = consumed.source();
+        let factory =
+            move |builder: &mut NodeBuilder<'_>| ProcessorNode::<P, (), ()>::build::<KIn, VIn>(builder, supplier.get());
+        self.shared.with(|graph| {
+            let given = consumed.name.as_ref().map(|name| format!("{name}-source"));
+            let source_name = graph.names.node(Step::Source, given.as_deref());
+            let name = graph.names.node(Step::TableSource, consumed.name.as_deref());
+            let table = GlobalTable {
+                source_name: source_name.into(),
+                topic: topic.into(),
+                source,
+                factory: Arc::new(factory),
+                store,
+            };
+            graph.add(name, &[], Kind::GlobalTable(Box::new(table)));
+        });
+        self
     }
 
     /// Adds a store by name, for processors that connect to it. Java: `addStateStore`.
@@ -301,13 +371,22 @@ impl StreamsBuilder {
     }
 }
 
-/// A table's source reads nulls as deletes.
+/// A table's source reads nulls as deletes, which have no value to find an event time in: they have the record's own.
 fn nullable_source<K: 'static, V: 'static>(consumed: &Consumed<K, V>) -> Arc<TypedSource<K, Option<V>>> {
     let timestamps = match &consumed.timestamps {
+        Timestamps::FailOnInvalid => Timestamps::FailOnInvalid,
         Timestamps::SkipInvalid => Timestamps::SkipInvalid,
         Timestamps::PartitionTimeOnInvalid => Timestamps::PartitionTimeOnInvalid,
         Timestamps::WallClock => Timestamps::WallClock,
-        Timestamps::FailOnInvalid | Timestamps::Extracted(_) => Timestamps::FailOnInvalid,
+        Timestamps::Extracted(extract) => {
+            let extract = Arc::clone(extract);
+            Timestamps::Extracted(Arc::new(
+                move |key: &K, value: &Option<V>, times: RecordTimes| match value {
+                    Some(value) => extract(key, value, times),
+                    None => times.record_ms,
+                },
+            ))
+        }
     };
     let value = Arc::new(OptionSerde(Arc::clone(&consumed.value)));
     Arc::new(TypedSource {
@@ -315,12 +394,4 @@ fn nullable_source<K: 'static, V: 'static>(consumed: &Consumed<K, V>) -> Arc<Typ
         value,
         timestamps,
     })
-}
-
-fn refuse_extractor<K, V>(graph: &mut crate::graph::Graph, consumed: &Consumed<K, V>, topic: &str) {
-    if matches!(consumed.timestamps, Timestamps::Extracted(_)) {
-        graph.found(format!(
-            "table `{topic}` can't extract event times from its values, which may be null: read it as a stream of `Option<V>`, extract there, and use `to_table`"
-        ));
-    }
 }

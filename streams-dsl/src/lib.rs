@@ -65,6 +65,7 @@
 //! end in `_ms`. Names of types, topics and settings are Kafka Streams'; each page names its Java counterpart.
 
 mod builder;
+mod by_hand;
 mod config;
 #[doc(hidden)]
 pub mod doctest;
@@ -81,10 +82,11 @@ mod stores;
 mod windows;
 
 pub use builder::{Optimization, StreamsBuilder, TopologyConfig};
-pub use config::{Connect, Consumed, Grouped, Joined, Materialized, Produced, Repartitioned};
+pub use by_hand::TopologyBuilder;
+pub use config::{Connect, Consumed, Grouped, Joined, Materialized, Produced, Repartitioned, TableJoined};
 pub use grouped::{KGroupedStream, KGroupedTable, TimeWindowedKStream};
-pub use kstream::{Branched, BranchedKStream, KStream};
-pub use ktable::{GlobalKTable, KTable};
+pub use kstream::{Branched, BranchedKStream, KStream, NewRecord, RecordMeta};
+pub use ktable::{GlobalKTable, KTable, ValueTransformer, ValueTransformerContext};
 pub use step::Step;
 pub use stores::{StateStore, Stores};
 pub use windows::{DAY, HOUR, MILLISECOND, MINUTE, SECOND, TimeWindows};
@@ -106,7 +108,9 @@ pub use streams_core::processor::{
     PunctuationType, PunctuatorId, RecordContext, RecordTimes, Timestamps,
 };
 pub use streams_core::serde::{DefaultSerde, Json, Serde, SerdeError, SharedSerde};
-pub use streams_core::stores::{KeyValueStore, ValueAndTimestamp, WindowStore};
+pub use streams_core::stores::{
+    KeyValueStore, TtlStore, ValueAndTimestamp, VersionPut, VersionedStore, VersionedValue, WindowStore,
+};
 /// Tests a topology without a broker, as a test of an application does:
 ///
 /// ```

@@ -40,6 +40,7 @@ pub(crate) enum Step {
     LeftJoin,
     TableFilter,
     TableMapValues,
+    TransformValues,
     ToStream,
     /// A table's `group_by`.
     TableSelect,
@@ -50,6 +51,17 @@ pub(crate) enum Step {
     TableMerge,
     TableJoinThis,
     TableJoinOther,
+    /// Of a foreign-key join: the topic and the node that fills it.
+    ForeignRegistration,
+    ForeignStore,
+    /// Three nodes: receive, join with the foreign table, the foreign table's own side.
+    ForeignProcessor,
+    ForeignResponse,
+    ForeignResolver,
+    ForeignOutput,
+    TableSink,
+    /// Of a foreign-key join; equal to the prefix of `TableSource`.
+    ForeignSource,
 }
 
 impl Step {
@@ -78,6 +90,7 @@ impl Step {
             Step::LeftJoin => "KSTREAM-LEFTJOIN-",
             Step::TableFilter => "KTABLE-FILTER-",
             Step::TableMapValues => "KTABLE-MAPVALUES-",
+            Step::TransformValues => "KTABLE-TRANSFORMVALUES-",
             Step::ToStream => "KTABLE-TOSTREAM-",
             Step::TableSelect => "KTABLE-SELECT-",
             Step::TableAggregate => "KTABLE-AGGREGATE-",
@@ -85,6 +98,14 @@ impl Step {
             Step::TableMerge => "KTABLE-MERGE-",
             Step::TableJoinThis => "KTABLE-JOINTHIS-",
             Step::TableJoinOther => "KTABLE-JOINOTHER-",
+            Step::ForeignRegistration => "KTABLE-FK-JOIN-SUBSCRIPTION-REGISTRATION-",
+            Step::ForeignStore => "KTABLE-FK-JOIN-SUBSCRIPTION-STATE-STORE-",
+            Step::ForeignProcessor => "KTABLE-FK-JOIN-SUBSCRIPTION-PROCESSOR-",
+            Step::ForeignResponse => "KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-",
+            Step::ForeignResolver => "KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-RESOLVER-PROCESSOR-",
+            Step::ForeignOutput => "KTABLE-FK-JOIN-OUTPUT-",
+            Step::TableSink => "KTABLE-SINK-",
+            Step::ForeignSource => "KTABLE-SOURCE-",
         }
     }
 }
@@ -96,6 +117,24 @@ pub(crate) struct RepartitionNames {
     pub(crate) sink: String,
     pub(crate) filter: String,
     pub(crate) source: String,
+}
+
+/// The names of a foreign-key join, in the order in which they are drawn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ForeignNames {
+    pub(crate) registration_topic: String,
+    pub(crate) send: String,
+    pub(crate) registration_sink: String,
+    pub(crate) registration_source: String,
+    pub(crate) store: String,
+    pub(crate) receive: String,
+    pub(crate) join_foreign: String,
+    pub(crate) foreign_join: String,
+    pub(crate) response_topic: String,
+    pub(crate) response_sink: String,
+    pub(crate) response_source: String,
+    pub(crate) resolve: String,
+    pub(crate) result: String,
 }
 
 /// The counter.
@@ -131,6 +170,30 @@ impl Names {
     /// `map_values`, one.
     pub(crate) fn burn(&mut self) {
         self.draw();
+    }
+
+    /// Names a foreign-key join; thirteen numbers are drawn, also under a given name (`KTableImpl.doJoinOnForeignKey`).
+    pub(crate) fn foreign_join(&mut self, given: Option<&str>) -> ForeignNames {
+        let mut name = |step, suffix: &str| {
+            let given = given.map(|name| format!("{name}-{suffix}"));
+            self.node(step, given.as_deref())
+        };
+        let topic = |name: String| format!("{name}-topic");
+        ForeignNames {
+            registration_topic: topic(name(Step::ForeignRegistration, "subscription-registration")),
+            send: name(Step::ForeignRegistration, "subscription-registration-processor"),
+            registration_sink: name(Step::TableSink, "subscription-registration-sink"),
+            registration_source: name(Step::ForeignSource, "subscription-registration-source"),
+            store: name(Step::ForeignStore, "subscription-store"),
+            receive: name(Step::ForeignProcessor, "subscription-receive"),
+            join_foreign: name(Step::ForeignProcessor, "subscription-join-foreign"),
+            foreign_join: name(Step::ForeignProcessor, "foreign-join-subscription"),
+            response_topic: topic(name(Step::ForeignResponse, "subscription-response")),
+            response_sink: name(Step::TableSink, "subscription-response-sink"),
+            response_source: name(Step::ForeignSource, "subscription-response-source"),
+            resolve: name(Step::ForeignResolver, "subscription-response-resolver"),
+            result: name(Step::ForeignOutput, "result"),
+        }
     }
 
     /// Names a repartition by `prefix`; three numbers are drawn. Only prefixes that look generated give generated node

@@ -1,5 +1,7 @@
 //! Stores: those a user adds for processors, and those that operations bring along.
 
+mod timed;
+
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +15,7 @@ use streams_state::StoreSpec;
 
 use crate::config::{Materialized, StoreSettings, store_settings};
 use crate::windows::millis;
+use timed::{Life, TtlFactory, VersionedFactory};
 
 /// Stores to be added to a builder by name, for processors. Java counterpart: `Stores`.
 ///
@@ -84,6 +87,9 @@ pub struct StateStore<K, V> {
     value: SharedSerde<V>,
     windows: Option<WindowSizes>,
     store: StoreSettings,
+    logs_headers: bool,
+    life: Life,
+    timestamped: bool,
 }
 
 impl<K: 'static, V: 'static> StateStore<K, V> {
@@ -94,6 +100,9 @@ impl<K: 'static, V: 'static> StateStore<K, V> {
             value,
             windows,
             store: StoreSettings::with_caching(false),
+            logs_headers: false,
+            life: Life::Last,
+            timestamped: true,
         }
     }
 
@@ -111,13 +120,32 @@ impl<K: 'static, V: 'static> StateStore<K, V> {
             value,
             windows,
             store: materialized.store.clone(),
+            logs_headers: false,
+            life: materialized.history.map_or(Life::Last, |history| Life::Versions {
+                history_ms: millis(history),
+            }),
+            timestamped: true,
         }
     }
 
+    /// The same store, whose rows carry no event time.
+    pub(crate) fn without_times(mut self) -> Self {
+        self.timestamped = false;
+        self
+    }
+
+    /// The same store; its changelog records carry the headers of the update.
+    pub(crate) fn logging_headers(mut self) -> Self {
+        self.logs_headers = true;
+        self
+    }
+
     pub(crate) fn definition(self) -> StoreDefinition {
-        let mut spec = match self.windows {
-            None => StoreSpec::key_value(&*self.name),
-            Some(windows) => StoreSpec::window(&*self.name, windows.retention_ms, false),
+        let mut spec = match (self.windows, self.life) {
+            (None, Life::Last) => StoreSpec::key_value(&*self.name),
+            (None, Life::Versions { history_ms }) => StoreSpec::versioned(&*self.name, history_ms),
+            (None, Life::Ttl { ttl_ms }) => StoreSpec::expiring(&*self.name, ttl_ms),
+            (Some(windows), _) => StoreSpec::window(&*self.name, windows.retention_ms, false),
         };
         if self.store.in_memory {
             spec = spec.in_memory();
@@ -128,12 +156,19 @@ impl<K: 'static, V: 'static> StateStore<K, V> {
             .map(|configs| ChangelogDefinition::of(&spec).with_configs(configs));
         let options = StoreOptions {
             caching: self.store.caching,
-            timestamped: true,
+            timestamped: self.timestamped,
         };
         let (key, value) = (self.key, self.value);
-        let factory: Arc<dyn StoreFactory> = match self.windows {
-            None => Arc::new(KeyValueFactory { key, value, options }),
-            Some(windows) => Arc::new(WindowFactory {
+        let factory: Arc<dyn StoreFactory> = match (self.windows, self.life) {
+            (None, Life::Versions { .. }) => Arc::new(VersionedFactory { key, value }),
+            (None, Life::Ttl { ttl_ms }) => Arc::new(TtlFactory { key, value, ttl_ms }),
+            (None, Life::Last) => Arc::new(KeyValueFactory {
+                key,
+                value,
+                options,
+                logs_headers: self.logs_headers,
+            }),
+            (Some(windows), _) => Arc::new(WindowFactory {
                 key,
                 value,
                 options,
@@ -158,12 +193,22 @@ struct KeyValueFactory<K, V> {
     key: SharedSerde<K>,
     value: SharedSerde<V>,
     options: StoreOptions,
+    logs_headers: bool,
 }
 
 impl<K: 'static, V: 'static> StoreFactory for KeyValueFactory<K, V> {
     fn build(&self, builder: StoreBuilder) -> Rc<dyn ManagedStore> {
         let layout = KeyValueLayout::new(Arc::clone(&self.key));
-        Rc::new(TypedStore::new(builder, layout, Arc::clone(&self.value), self.options))
+        let store = TypedStore::new(builder, layout, Arc::clone(&self.value), self.options);
+        Rc::new(if self.logs_headers {
+            store.logging_headers()
+        } else {
+            store
+        })
+    }
+
+    fn is_timestamped(&self) -> bool {
+        self.options.timestamped
     }
 }
 

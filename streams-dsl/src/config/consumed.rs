@@ -75,7 +75,7 @@ impl<K: 'static, V: 'static> Consumed<K, V> {
     }
 
     /// Finds the event time (milliseconds since the Unix epoch) in key or value. A negative result drops the record and
-    /// counts it. Java: a custom `TimestampExtractor`.
+    /// counts it. A table's deletes have no value: they keep the record's own time. Java: a custom `TimestampExtractor`.
     #[must_use]
     pub fn timestamps_by(self, extractor: impl Fn(&K, &V, RecordTimes) -> i64 + Send + Sync + 'static) -> Self {
         self.timestamps(Timestamps::Extracted(Arc::new(extractor)))

@@ -30,6 +30,8 @@ pub struct Materialized<K, V> {
     pub(crate) explicit: bool,
     pub(crate) store: StoreSettings,
     pub(crate) retention: Option<Duration>,
+    /// Rows with their versions of this history.
+    pub(crate) history: Option<Duration>,
 }
 
 impl<K: 'static, V: 'static> Materialized<K, V> {
@@ -41,6 +43,7 @@ impl<K: 'static, V: 'static> Materialized<K, V> {
             explicit,
             store: StoreSettings::with_caching(true),
             retention: None,
+            history: None,
         }
     }
 
@@ -82,6 +85,32 @@ impl<K: 'static, V: 'static> Materialized<K, V> {
     #[must_use]
     pub fn with_name(mut self, name: &str) -> Self {
         self.name = Some(name.to_owned());
+        self
+    }
+
+    /// Keeps the versions of each row: updates find their place by event time, whatever the order in which they come.
+    /// A version can be asked for, and an update may come late, for `history` of event time; what is older is refused
+    /// and counted as dropped. The newest version stays for ever.
+    ///
+    /// Joins and groups of such a table leave out updates that are older than the newest version, and a stream that joins
+    /// it finds the version of its record's time. Not cached. For tables without windows; not for global tables. The
+    /// changelog keeps all versions of `history` and a day more (`min.compaction.lag.ms`).
+    ///
+    /// ```
+    /// # use streams_dsl::doctest::*;
+    /// run(|b| {
+    ///     let rates = b.table_with::<String, i64>("rates", Consumed::default(), Materialized::named("rates").versioned(HOUR));
+    ///     b.stream::<String, i64>("orders").join_table(&rates, |_currency, amount, rate| amount * rate).to("worth")
+    /// })
+    /// .pipe("rates", [("eur", 2, at(10)), ("eur", 3, at(20))])
+    /// .pipe("orders", [("eur", 100, at(15)), ("eur", 100, at(20)), ("eur", 100, at(5))])
+    /// .gives("worth", [("eur", 200, at(15)), ("eur", 300, at(20))]);
+    /// ```
+    ///
+    /// Java: `Materialized.as(Stores.persistentVersionedKeyValueStore(name, historyRetention))` (KIP-889, KIP-914).
+    #[must_use]
+    pub fn versioned(mut self, history: Duration) -> Self {
+        self.history = Some(history);
         self
     }
 

@@ -8,6 +8,7 @@ mod joined;
 mod materialized;
 mod produced;
 mod repartitioned;
+mod table_joined;
 
 pub(crate) use common::{StoreSettings, store_settings};
 pub use connect::Connect;
@@ -17,3 +18,5 @@ pub use joined::Joined;
 pub use materialized::Materialized;
 pub use produced::Produced;
 pub use repartitioned::Repartitioned;
+pub(crate) use table_joined::KeyPartitioner;
+pub use table_joined::TableJoined;

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use streams_core::topology::{StoreDefinition, TopologyError};
+use streams_state::StoreKind;
 
 use crate::names::Names;
 
@@ -119,6 +120,18 @@ impl Graph {
             Some(Kind::Processor(processor)) => processor.materialized,
             _ => false,
         }
+    }
+
+    /// Whether the rows that a look-up finds have versions: they lie in one store, and that is versioned. The rows of a join
+    /// lie in two, and have none.
+    pub(crate) fn is_versioned(&self, stored_by: &[NodeId]) -> bool {
+        let [id] = stored_by else { return false };
+        let store = match self.node(*id).map(|node| &node.kind) {
+            Some(Kind::TableSource(table)) => Some(&table.store),
+            Some(Kind::Processor(processor)) => processor.store.as_ref(),
+            _ => None,
+        };
+        store.is_some_and(|store| matches!(store.spec.kind, StoreKind::Versioned { .. }))
     }
 
     /// Asks a table for its store: something downstream looks rows up in it.

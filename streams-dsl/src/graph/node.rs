@@ -115,6 +115,16 @@ impl Processor {
     }
 }
 
+impl Kind {
+    /// The same processor, which uses stores of others too.
+    pub(crate) fn using_too(mut self, stores: Vec<Arc<str>>) -> Self {
+        if let Kind::Processor(processor) = &mut self {
+            processor.uses.extend(stores);
+        }
+        self
+    }
+}
+
 /// Makes the filter in front of a repartition topic: with `true` null keys pass.
 pub(crate) type FilterFactory = Arc<dyn Fn(bool) -> Arc<dyn NodeFactory> + Send + Sync>;
 

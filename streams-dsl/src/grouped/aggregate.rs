@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use streams_core::processor::{AnyNode, Children, Downstream, NodeBuilder, NodeFactory, TaskContext};
 use streams_core::serde::SharedSerde;
-use streams_core::stores::{KeyValueStore, Update, ValueAndTimestamp};
+use streams_core::stores::{TableStore, Update, ValueAndTimestamp};
 use streams_core::{Change, ProcessResult, Record};
 
 use super::KGroupedStream;
@@ -92,7 +92,7 @@ where
 {
     Arc::new(move |builder: &mut NodeBuilder<'_>| {
         let children = Rc::new(builder.children::<K, Change<A>>()?);
-        let store = builder.store::<KeyValueStore<K, A>>(&seed.store)?;
+        let store = builder.table_store::<K, A>(&seed.store)?;
         store.set_listener(Rc::new(ForwardChanges(Rc::clone(&children))), seed.flags.sends_old());
         let node = Aggregate {
             name: builder.name(),
@@ -108,7 +108,7 @@ where
 struct Aggregate<K: 'static, V, A, F> {
     name: Arc<str>,
     children: Rc<Children<K, Change<A>>>,
-    store: Rc<KeyValueStore<K, A>>,
+    store: TableStore<K, A>,
     value: SharedSerde<V>,
     row: Arc<F>,
 }

@@ -1,6 +1,7 @@
 //! Grouped streams: counting, reducing, aggregating, plain and in time windows.
 
 mod aggregate;
+mod aggregate_opt;
 mod count;
 mod reduce;
 mod store;

@@ -8,7 +8,7 @@ use streams_core::processor::{
     TypedSource,
 };
 use streams_core::serde::{ChangeSerde, SharedSerde};
-use streams_core::stores::{KeyValueStore, Update, ValueAndTimestamp};
+use streams_core::stores::{TableStore, Update, ValueAndTimestamp};
 use streams_core::topology::SourceTopic;
 use streams_core::{BoxError, Change, ProcessResult, Record};
 
@@ -150,6 +150,19 @@ impl<K: 'static, V: 'static> KGroupedTable<K, V> {
         self.add_aggregation(Step::TableAggregate, materialized, functions)
     }
 
+    pub(super) fn aggregate_rows<A: 'static>(
+        &self,
+        materialized: Materialized<K, A>,
+        add: impl Fn(&K, &V, Option<A>) -> Option<A> + Send + Sync + 'static,
+        subtract: impl Fn(&K, &V, Option<A>) -> Option<A> + Send + Sync + 'static,
+    ) -> KTable<K, A> {
+        let functions = Functions {
+            add: Box::new(add),
+            subtract: Box::new(subtract),
+        };
+        self.add_aggregation(Step::TableAggregate, materialized, functions)
+    }
+
     /// Adds repartition, node and store, numbers in Java's order (`KGroupedTableImpl.doAggregate`).
     fn add_aggregation<A: 'static>(
         &self,
@@ -241,7 +254,7 @@ fn factory<K: 'static, V: 'static, A: 'static>(
 ) -> Arc<dyn NodeFactory> {
     Arc::new(move |builder: &mut NodeBuilder<'_>| {
         let children = Rc::new(builder.children::<K, Change<A>>()?);
-        let store = builder.store::<KeyValueStore<K, A>>(&store)?;
+        let store = builder.table_store::<K, A>(&store)?;
         store.set_listener(Rc::new(ForwardChanges(Rc::clone(&children))), flags.sends_old());
         let node = TableAggregate {
             name: builder.name(),
@@ -257,7 +270,7 @@ fn factory<K: 'static, V: 'static, A: 'static>(
 struct TableAggregate<K: 'static, V, A> {
     name: Arc<str>,
     children: Rc<Children<K, Change<A>>>,
-    store: Rc<KeyValueStore<K, A>>,
+    store: TableStore<K, A>,
     functions: Arc<Functions<K, V, A>>,
 }
 

@@ -159,7 +159,7 @@ impl<K, V: 'static, KG: 'static, VG, V2> Downstream<K, V> for GlobalJoin<K, V, K
         let joined = if null_key {
             join(None)
         } else {
-            join_row(cx, &*self.rows, &selected, &join)?
+            join_row(cx, &*self.rows, (&selected, record.timestamp_ms), &join)?
         };
         match cx.try_user(&self.name, || joined)? {
             Some(Some(value)) => self.children.forward(cx, record.with_value(&value)),

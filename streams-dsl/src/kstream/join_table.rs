@@ -6,20 +6,23 @@ use std::sync::Arc;
 
 use streams_core::processor::{AnyNode, Children, Downstream, NodeBuilder, TaskContext, catch_user};
 use streams_core::serde::{DefaultSerde, SharedSerde};
+use streams_core::topology::TopologyError;
 use streams_core::{BoxError, ProcessResult, Record};
 
+use super::join_grace::{self, Grace};
 use super::{KStream, Keys};
 use crate::config::Joined;
 use crate::graph::Processor;
 use crate::ktable::{KTable, TableView};
 use crate::names::Step;
+use crate::windows::millis;
 
 /// What a joined record is made of, by the row it found, if any; `None` = nothing follows.
 type Joiner<K, V, VT, V2> = dyn Fn(&K, &V, Option<&VT>) -> Option<V2> + Send + Sync;
 
 impl<K: 'static, V: 'static> KStream<K, V> {
-    /// Joins each record with the table's row of its key, as that is when the record is processed; records without a row
-    /// give nothing. Null keys and values are dropped and counted. An update of the table gives nothing by itself.
+    /// Joins each record with the table's row of its key, as that is when the record is processed (of a versioned table:
+    /// as that was at the record's event time); records without a row give nothing. Null keys and values are dropped and counted. An update of the table gives nothing by itself.
     ///
     /// Both sides must have equal partition counts. If the stream's keys may have changed, it goes through a repartition
     /// topic first. Event time and headers are the stream record's.
@@ -112,7 +115,13 @@ impl<K: 'static, V: 'static> KStream<K, V> {
         let (view, is_left) = (table.view.clone(), step == Step::LeftJoin);
         let (stores, stored_by) = (view.stores.clone(), view.stored_by.clone());
         let (key_serde, same_builder) = (Arc::clone(&key), self.builder.same_as(&table.builder));
-        let factory = Arc::new(move |builder: &mut NodeBuilder<'_>| {
+        let is_versioned = self.builder.with(|graph| graph.is_versioned(&stored_by));
+        let grace = joined.grace.map(|grace| Grace {
+            grace_ms: millis(grace),
+            key: Arc::clone(&key),
+            value: Arc::clone(&value),
+        });
+        let factory = move |builder: &mut NodeBuilder<'_>, buffer: Option<&str>| -> Result<AnyNode, TopologyError> {
             let join = TableJoin {
                 name: builder.name(),
                 children: builder.children::<K, V2>()?,
@@ -122,8 +131,12 @@ impl<K: 'static, V: 'static> KStream<K, V> {
                 joiner: Arc::clone(&joiner),
                 is_left,
             };
-            Ok(AnyNode::new::<K, V>(Rc::new(join)))
-        });
+            match (&grace, buffer) {
+                (Some(grace), Some(buffer)) => grace.before(builder, buffer, join),
+                _ => Ok(AnyNode::new::<K, V>(Rc::new(join))),
+            }
+        };
+        let with_grace = joined.grace.is_some();
         let mut sources = stream.sources.clone();
         sources.extend(table.sources.iter().filter(|source| !stream.sources.contains(source)));
         let node = self.builder.with(|graph| {
@@ -134,8 +147,22 @@ impl<K: 'static, V: 'static> KStream<K, V> {
             for node in stored_by {
                 graph.materialize(node);
             }
+            if with_grace && !is_versioned {
+                graph.found(format!(
+                    "join `{name}` has a grace period, so its table must be versioned: use `Materialized::versioned`"
+                ));
+            }
             graph.copartitions.push(sources.clone());
-            let node = graph.add(name, &[stream.node], Processor::using(factory, stores));
+            let kind = if with_grace {
+                let buffer = join_grace::buffer_name(&name);
+                let (store, clock) = (join_grace::buffer(&buffer), join_grace::clock(&buffer));
+                let factory = move |builder: &mut NodeBuilder<'_>| factory(builder, Some(&buffer));
+                Processor::with_store(Arc::new(factory), store, Some(clock)).using_too(stores)
+            } else {
+                let factory = move |builder: &mut NodeBuilder<'_>| factory(builder, None);
+                Processor::using(Arc::new(factory), stores)
+            };
+            let node = graph.add(name, &[stream.node], kind);
             if let Some(added) = graph.node_mut(node) {
                 added.flags.takes_null_keys = is_left;
             }
@@ -148,12 +175,12 @@ impl<K: 'static, V: 'static> KStream<K, V> {
     }
 }
 
-struct TableJoin<K, V, VT, V2> {
-    name: Arc<str>,
+pub(super) struct TableJoin<K, V, VT, V2> {
+    pub(super) name: Arc<str>,
     children: Children<K, V2>,
     rows: Rc<dyn TableView<K, VT>>,
-    key: SharedSerde<K>,
-    value: SharedSerde<V>,
+    pub(super) key: SharedSerde<K>,
+    pub(super) value: SharedSerde<V>,
     joiner: Arc<Joiner<K, V, VT, V2>>,
     is_left: bool,
 }
@@ -169,7 +196,7 @@ impl<K: 'static, V: 'static, VT, V2> Downstream<K, V> for TableJoin<K, V, VT, V2
         let joined = if null_key {
             join(None)
         } else {
-            join_row(cx, &*self.rows, record.key, &join)?
+            join_row(cx, &*self.rows, (record.key, record.timestamp_ms), &join)?
         };
         match cx.try_user(&self.name, || joined)? {
             Some(Some(value)) => self.children.forward(cx, record.with_value(&value)),
@@ -178,15 +205,15 @@ impl<K: 'static, V: 'static, VT, V2> Downstream<K, V> for TableJoin<K, V, VT, V2
     }
 }
 
-/// Looks a row up and joins it while it is lent.
+/// Looks a row up, of a versioned table that of the time (ms since the Unix epoch), and joins it while it is lent.
 pub(super) fn join_row<K, VT, R>(
     cx: &mut TaskContext,
     rows: &dyn TableView<K, VT>,
-    key: &K,
+    (key, time_ms): (&K, i64),
     join: &dyn Fn(Option<&VT>) -> Result<Option<R>, BoxError>,
 ) -> ProcessResult<Result<Option<R>, BoxError>> {
     let joined = RefCell::new(Ok(None));
-    rows.read(cx, key, &mut |row| {
+    rows.read_as_of(cx, key, time_ms, &mut |row| {
         *joined.borrow_mut() = join(row.map(|(value, _)| value))
     })?;
     Ok(joined.into_inner())

@@ -6,6 +6,7 @@ mod flat_map_values;
 mod for_each;
 mod group_by;
 mod join_global;
+mod join_grace;
 mod join_table;
 mod map;
 mod map_values;
@@ -13,6 +14,7 @@ mod merge;
 mod peek;
 mod process;
 mod process_values;
+mod records;
 mod repartition;
 mod select_key;
 mod split;
@@ -27,6 +29,7 @@ use streams_core::serde::SharedSerde;
 use crate::graph::{Kind, NodeId, Processor, Shared};
 use crate::names::Step;
 
+pub use records::{NewRecord, RecordMeta};
 pub(crate) use repartition::RepartitionParts;
 pub use split::{Branched, BranchedKStream};
 

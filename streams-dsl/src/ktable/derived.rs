@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use streams_core::processor::{AnyNode, Children, Downstream, NodeBuilder, NodeFactory, TaskContext, catch_user};
 use streams_core::serde::SharedSerde;
-use streams_core::stores::{KeyValueStore, Update};
-use streams_core::{Change, ProcessResult, Record};
+use streams_core::stores::{TableStore, Update};
+use streams_core::{BoxError, Change, ProcessResult, Record};
 
 use super::source::TableFlags;
 use super::view::{TableView, View};
@@ -23,7 +23,8 @@ use crate::stores::StateStore;
 #[derive(Clone, Copy)]
 pub(super) struct Rules {
     pub(super) step: Step,
-    /// With old values known, no tombstone is sent for a row that was not there (`KTableFilter`).
+    /// With old values known, no tombstone is sent for a row that was not there (`KTableFilter`); of a versioned table it
+    /// is, as a version of its own time.
     pub(super) skip_absent: bool,
 }
 
@@ -43,10 +44,15 @@ impl<K: 'static, V: 'static> KTable<K, V> {
         let (compute, flags) = (Arc::new(compute), Arc::new(TableFlags::default()));
         let key = materialized.key.clone().unwrap_or_else(|| Arc::clone(&self.key));
         let stored = materialized.name.clone();
+        let versioned = self.builder.with(|graph| graph.is_versioned(&self.view.stored_by));
         let asked = rules.skip_absent && self.builder.with(|graph| (self.ask_old)(graph, false));
         if asked {
             flags.send_old();
         }
+        let rules = Rules {
+            skip_absent: rules.skip_absent && !versioned,
+            ..rules
+        };
         let factory = factory(
             stored.as_deref().map(Arc::from),
             rules,
@@ -127,7 +133,35 @@ impl<K, V, V2, F: Fn(&K, &V) -> Option<V2>> TableView<K, V2> for DerivedView<K, 
         self.parent.read(cx, key, &mut |row| {
             *computed.borrow_mut() = row.map(|(value, time)| (catch_user(|| (self.compute)(key, value)), time));
         })?;
-        match computed.into_inner() {
+        self.hand_on(cx, computed.into_inner(), read)
+    }
+
+    fn read_as_of(
+        &self,
+        cx: &mut TaskContext,
+        key: &K,
+        as_of_ms: i64,
+        read: &mut dyn FnMut(Option<(&V2, i64)>),
+    ) -> ProcessResult {
+        let computed = RefCell::new(None);
+        self.parent.read_as_of(cx, key, as_of_ms, &mut |row| {
+            *computed.borrow_mut() = row.map(|(value, time)| (catch_user(|| (self.compute)(key, value)), time));
+        })?;
+        self.hand_on(cx, computed.into_inner(), read)
+    }
+}
+
+/// What the table's code made of a row, and the row's event time.
+type Computed<V2> = (Result<Option<V2>, BoxError>, i64);
+
+impl<K, V, V2, F> DerivedView<K, V, V2, F> {
+    fn hand_on(
+        &self,
+        cx: &mut TaskContext,
+        computed: Option<Computed<V2>>,
+        read: &mut dyn FnMut(Option<(&V2, i64)>),
+    ) -> ProcessResult {
+        match computed {
             None => read(None),
             Some((result, time)) => {
                 if let Some(value) = cx.try_user(&self.name, || result)? {
@@ -152,7 +186,7 @@ where
         let children = Rc::new(builder.children::<K, Change<V2>>()?);
         let store = store
             .as_ref()
-            .map(|name| builder.store::<KeyValueStore<K, V2>>(name))
+            .map(|name| builder.table_store::<K, V2>(name))
             .transpose()?;
         if let Some(store) = &store {
             store.set_listener(Rc::new(ForwardChanges(Rc::clone(&children))), flags.sends_old());
@@ -174,7 +208,7 @@ struct Derived<K: 'static, V2, F> {
     name: Arc<str>,
     children: Rc<Children<K, Change<V2>>>,
     compute: Arc<F>,
-    store: Option<Rc<KeyValueStore<K, V2>>>,
+    store: Option<TableStore<K, V2>>,
     rules: Rules,
     sends_old: bool,
 }

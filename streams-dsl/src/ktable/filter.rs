@@ -46,4 +46,13 @@ impl<K: 'static, V: Clone + 'static> KTable<K, V> {
     pub fn filter_not(&self, drop: impl Fn(&K, &V) -> bool + Send + Sync + 'static) -> KTable<K, V> {
         self.filter(move |key, value| !drop(key, value))
     }
+
+    /// As [`filter_not`](Self::filter_not); the result is stored if `materialized` has a name.
+    pub fn filter_not_with(
+        &self,
+        drop: impl Fn(&K, &V) -> bool + Send + Sync + 'static,
+        materialized: impl Into<Materialized<K, V>>,
+    ) -> KTable<K, V> {
+        self.filter_with(move |key, value| !drop(key, value), materialized)
+    }
 }

@@ -122,6 +122,10 @@ where
             let error: BoxError = "a row with a null key can't be grouped".into();
             return cx.user_code_failed(&self.name, error);
         }
+        if !record.value.is_latest {
+            // Groups are made of the newest versions (KIP-914). Java does not count these either.
+            return Ok(());
+        }
         let groups = cx.try_user(&self.name, || {
             let change = record.value;
             let old = self.group(record.key, change.old.as_ref());

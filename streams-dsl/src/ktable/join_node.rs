@@ -75,7 +75,8 @@ impl<K: 'static, V, VO, V2> Side<K, V, VO, V2> {
 
 impl<K: 'static, V, VO, V2> Downstream<K, Change<V>> for Side<K, V, VO, V2> {
     fn process(&self, cx: &mut TaskContext, record: Record<'_, K, Change<V>>) -> ProcessResult {
-        if self.key.is_null(record.key) {
+        // Of a versioned table, an update that is older than its newest version is none for the join (KIP-914).
+        if self.key.is_null(record.key) || !record.value.is_latest {
             cx.counters.dropped_records += 1;
             return Ok(());
         }

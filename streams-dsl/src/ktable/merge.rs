@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use streams_core::processor::{AnyNode, Children, Downstream, NodeBuilder, NodeFactory, TaskContext};
-use streams_core::stores::{KeyValueStore, Update};
+use streams_core::stores::{TableStore, Update};
 use streams_core::{Change, ProcessResult, Record};
 
 use super::source::TableFlags;
@@ -21,7 +21,7 @@ pub(super) fn factory<K: 'static, V: Clone + 'static>(
         let children = Rc::new(builder.children::<K, Change<V>>()?);
         let store = store
             .as_ref()
-            .map(|name| builder.store::<KeyValueStore<K, V>>(name))
+            .map(|name| builder.table_store::<K, V>(name))
             .transpose()?;
         if let Some(store) = &store {
             store.set_listener(Rc::new(ForwardChanges(Rc::clone(&children))), flags.sends_old());
@@ -32,7 +32,7 @@ pub(super) fn factory<K: 'static, V: Clone + 'static>(
 
 struct Merge<K: 'static, V> {
     children: Rc<Children<K, Change<V>>>,
-    store: Option<Rc<KeyValueStore<K, V>>>,
+    store: Option<TableStore<K, V>>,
 }
 
 impl<K: 'static, V: Clone + 'static> Downstream<K, Change<V>> for Merge<K, V> {

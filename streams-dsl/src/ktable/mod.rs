@@ -2,6 +2,7 @@
 
 mod derived;
 mod filter;
+mod foreign;
 mod global;
 mod group_by;
 mod join;
@@ -10,6 +11,7 @@ mod map_values;
 mod merge;
 mod source;
 mod to_stream;
+mod transform_values;
 mod view;
 
 use std::sync::Arc;
@@ -20,6 +22,7 @@ use crate::graph::{Graph, NodeId, Shared};
 
 pub use global::GlobalKTable;
 pub(crate) use source::{TableFlags, source_factory};
+pub use transform_values::{ValueTransformer, ValueTransformerContext};
 pub(crate) use view::{StoreView, TableView, View};
 
 /// Asks a table to send old values with its changes; with `true` it stores its rows for that if need be. Answers

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use streams_core::processor::{AnyNode, Children, Downstream, NodeBuilder, NodeFactory, TaskContext};
 use streams_core::serde::SharedSerde;
-use streams_core::stores::{KeyValueStore, Update};
+use streams_core::stores::{TableStore, Update};
 use streams_core::{Change, ProcessResult, Record};
 
 use crate::node::ForwardChanges;
@@ -40,7 +40,7 @@ pub(crate) fn source_factory<K: 'static, V: Clone + 'static>(
         if !builder.store_names().contains(&store) {
             return Ok(AnyNode::new(Rc::new(PassingTable { key, children })));
         }
-        let store = builder.store::<KeyValueStore<K, V>>(&store)?;
+        let store = builder.table_store::<K, V>(&store)?;
         store.set_listener(Rc::new(ForwardChanges(Rc::clone(&children))), flags.sends_old());
         Ok(AnyNode::new(Rc::new(StoredTable { store, children })))
     })
@@ -64,7 +64,7 @@ impl<K: 'static, V: Clone> Downstream<K, Option<V>> for PassingTable<K, V> {
 }
 
 struct StoredTable<K: 'static, V> {
-    store: Rc<KeyValueStore<K, V>>,
+    store: TableStore<K, V>,
     children: Rc<Children<K, Change<V>>>,
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use streams_core::ProcessResult;
 use streams_core::processor::{NodeBuilder, TaskContext};
-use streams_core::stores::{KeyValueStore, Layout, TypedStore};
+use streams_core::stores::{Layout, TableStore, TypedStore};
 use streams_core::topology::TopologyError;
 
 use crate::graph::NodeId;
@@ -14,6 +14,37 @@ use crate::graph::NodeId;
 pub(crate) trait TableView<K, V> {
     /// Lends a row to `read`, called once: the value and its event time (ms since the Unix epoch), or `None`.
     fn read(&self, cx: &mut TaskContext, key: &K, read: &mut dyn FnMut(Option<(&V, i64)>)) -> ProcessResult;
+
+    /// As `read`, for the row that was valid at a time (ms since the Unix epoch). A table without versions knows its last
+    /// row only.
+    fn read_as_of(
+        &self,
+        cx: &mut TaskContext,
+        key: &K,
+        _as_of_ms: i64,
+        read: &mut dyn FnMut(Option<(&V, i64)>),
+    ) -> ProcessResult {
+        self.read(cx, key, read)
+    }
+}
+
+/// The rows of a table's store, plain or versioned.
+struct RowsView<K: 'static, V>(TableStore<K, V>);
+
+impl<K: 'static, V: 'static> TableView<K, V> for RowsView<K, V> {
+    fn read(&self, cx: &mut TaskContext, key: &K, read: &mut dyn FnMut(Option<(&V, i64)>)) -> ProcessResult {
+        self.0.read(cx, key, read)
+    }
+
+    fn read_as_of(
+        &self,
+        cx: &mut TaskContext,
+        key: &K,
+        as_of_ms: i64,
+        read: &mut dyn FnMut(Option<(&V, i64)>),
+    ) -> ProcessResult {
+        self.0.read_as_of(cx, key, as_of_ms, read)
+    }
 }
 
 /// The rows of a store.
@@ -46,12 +77,12 @@ impl<K, V> Clone for View<K, V> {
 }
 
 impl<K: 'static, V: 'static> View<K, V> {
-    /// The rows of a key-value store.
+    /// The rows of a table's store, plain or versioned.
     pub(crate) fn of_store(stored_by: NodeId, store: &str) -> Self {
         let store: Arc<str> = store.into();
         let name = Arc::clone(&store);
         let open = move |builder: &mut NodeBuilder<'_>| {
-            let view: Rc<dyn TableView<K, V>> = Rc::new(StoreView(builder.store::<KeyValueStore<K, V>>(&name)?));
+            let view: Rc<dyn TableView<K, V>> = Rc::new(RowsView(builder.table_store::<K, V>(&name)?));
             Ok(view)
         };
         View {

@@ -1,6 +1,7 @@
 //! Runs machine-readable cases (`tests/cases/given.json` and files of its format) through the DSL and the test driver.
 
 mod compare;
+mod foreign;
 mod functions;
 mod process;
 mod program;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 use streams_dsl::{
-    Consumed, DefaultSerde, GlobalKTable, KGroupedStream, KGroupedTable, KStream, KTable, Materialized, StreamsBuilder,
-    TimeWindowedKStream, TimeWindows, Timestamps, Windowed,
+    Consumed, DefaultSerde, GlobalKTable, Joined, KGroupedStream, KGroupedTable, KStream, KTable, Materialized,
+    StreamsBuilder, TimeWindowedKStream, TimeWindows, Timestamps, Windowed,
 };
 
 use super::functions::{Text, aggregator, eval, joiner, reducer, test};
@@ -65,9 +65,10 @@ fn one_call(call: &Value, builder: &StreamsBuilder, of: Handle, with: Handle) ->
         ("stream", _) => stream(call, builder),
         ("table", _) => {
             let topic = required(call, "topic")?;
+            let consumed = consumed(call, |value: &String| value.parse().ok())?;
             Ok(Handle::Table(match field(call, "store") {
-                Some(_) => builder.table_with(topic, Consumed::default(), materialized(call)?),
-                None => builder.table(topic),
+                Some(_) => builder.table_with(topic, consumed, materialized(call)?),
+                None => builder.table_with(topic, consumed, Materialized::unnamed()),
             }))
         }
         ("globalTable", _) => {
@@ -97,6 +98,10 @@ fn one_call(call: &Value, builder: &StreamsBuilder, of: Handle, with: Handle) ->
         ("toStream", Handle::WindowedTable(table)) => Ok(Handle::WindowedStream(
             table.to_stream().map_values(|_, value| value.clone().flatten()),
         )),
+        // Java's long is printed as text further down; the rows of counts are looked up by other steps as such text.
+        (operation, Handle::Counts(table)) if operation != "suppress" => {
+            tables::table_call(operation, call, &tables::texts(&table), with)
+        }
         (_, Handle::Grouped(grouped)) => grouped_call(operation, call, &grouped),
         (_, Handle::Windowed(windowed)) => windowed_call(operation, call, &windowed),
         _ => missing(operation),
@@ -107,17 +112,24 @@ fn text_of(count: &Option<i64>) -> Text {
     count.map(|count| count.to_string())
 }
 
-fn stream(call: &Value, builder: &StreamsBuilder) -> Step<Handle> {
-    let mut consumed = Consumed::<Text, Text>::default();
-    consumed = match field(call, "extractor") {
+/// Where event times come from; `number` reads a value as one.
+fn consumed<V: DefaultSerde>(
+    call: &Value,
+    number: impl Fn(&V) -> Option<i64> + Send + Sync + 'static,
+) -> Step<Consumed<Text, V>> {
+    let consumed = Consumed::default();
+    Ok(match field(call, "extractor") {
         None => consumed,
-        Some("value") => {
-            consumed.timestamps_by(|_, value, _| value.as_ref().and_then(|value| value.parse().ok()).unwrap_or(-1))
-        }
+        Some("value") => consumed.timestamps_by(move |_, value, _| number(value).unwrap_or(-1)),
         Some("log-and-skip") => consumed.timestamps(Timestamps::SkipInvalid),
         Some("partition-time") => consumed.timestamps(Timestamps::PartitionTimeOnInvalid),
+        Some("wallclock") => consumed.timestamps(Timestamps::WallClock),
         Some(other) => return broken(format!("unknown extractor {other}")),
-    };
+    })
+}
+
+fn stream(call: &Value, builder: &StreamsBuilder) -> Step<Handle> {
+    let consumed = consumed(call, |value: &Text| value.as_ref().and_then(|value| value.parse().ok()))?;
     let topics: Vec<&str> = match call.get("topics").and_then(Value::as_array) {
         Some(topics) => topics.iter().filter_map(Value::as_str).collect(),
         None => vec![required(call, "topic")?],
@@ -130,7 +142,7 @@ pub(super) fn materialized<V: DefaultSerde>(call: &Value) -> Step<Materialized<T
     materialized = match field(call, "type").unwrap_or("rocks") {
         "rocks" => materialized,
         "mem" => materialized.in_memory(),
-        "versioned" => return missing("versioned tables"),
+        "versioned" => materialized.versioned(millis(call, "history_ms")),
         other => return broken(format!("unknown store type {other}")),
     };
     if call.get("retention_ms").is_some() {
@@ -144,6 +156,10 @@ pub(super) fn materialized<V: DefaultSerde>(call: &Value) -> Step<Materialized<T
 
 fn stream_call(operation: &str, call: &Value, stream: &KStream<Text, Text>, with: Handle) -> Step<Handle> {
     Ok(match operation {
+        "filterNot" => {
+            let drop = test(required(call, "fn")?)?;
+            Handle::Stream(stream.filter_not(move |key, value| drop(key.as_deref(), value.as_deref())))
+        }
         "filter" => {
             let keep = test(required(call, "fn")?)?;
             Handle::Stream(stream.filter(move |key, value| keep(key.as_deref(), value.as_deref())))
@@ -183,17 +199,25 @@ fn stream_call(operation: &str, call: &Value, stream: &KStream<Text, Text>, with
 }
 
 fn join(operation: &str, call: &Value, stream: &KStream<Text, Text>, with: Handle) -> Step<Handle> {
+    let mut joined = Joined::default();
     if call.get("grace_ms").is_some() {
-        return missing("stream-table join with a grace period");
+        joined = joined.grace(millis(call, "grace_ms"));
     }
     let join = joiner(field(call, "joiner").unwrap_or("pair"))?;
+    let with = match with {
+        Handle::Counts(table) => Handle::Table(tables::texts(&table)),
+        other => other,
+    };
     Ok(Handle::Stream(match (operation, with) {
         ("join", Handle::Table(table)) => {
-            stream.join_table(&table, move |_, left, right| join(left.as_deref(), Some(right)))
+            let join = move |_: &Text, left: &Text, right: &String| join(left.as_deref(), Some(right));
+            stream.join_table_with(&table, join, joined)
         }
-        ("leftJoin", Handle::Table(table)) => stream.left_join_table(&table, move |_, left, right| {
-            join(left.as_deref(), right.map(String::as_str))
-        }),
+        ("leftJoin", Handle::Table(table)) => {
+            let join =
+                move |_: &Text, left: &Text, right: Option<&String>| join(left.as_deref(), right.map(String::as_str));
+            stream.left_join_table_with(&table, join, joined)
+        }
         ("join", Handle::Global(table)) => {
             let select = eval(required(call, "fn")?)?;
             let select = move |key: &Text, value: &Text| select(key.as_deref(), value.as_deref());

@@ -5,9 +5,18 @@ use streams_dsl::{KGroupedTable, KTable};
 
 use super::functions::{Text, aggregator, eval, joiner, reducer, test};
 use super::program::{Handle, field, materialized, required};
-use super::{Step, missing};
+use super::{Step, foreign, missing};
+
+/// Counts as text.
+pub(super) fn texts(table: &KTable<Text, i64>) -> KTable<Text, String> {
+    table.map_values(|_, count| count.to_string())
+}
 
 pub(super) fn table_call(operation: &str, call: &Value, table: &KTable<Text, String>, with: Handle) -> Step<Handle> {
+    let with = match with {
+        Handle::Counts(other) => Handle::Table(texts(&other)),
+        other => other,
+    };
     Ok(match operation {
         "toStream" => Handle::Stream(table.to_stream()),
         "filter" => {
@@ -16,6 +25,14 @@ pub(super) fn table_call(operation: &str, call: &Value, table: &KTable<Text, Str
             Handle::Table(match field(call, "store") {
                 Some(_) => table.filter_with(keep, materialized::<String>(call)?),
                 None => table.filter(keep),
+            })
+        }
+        "filterNot" => {
+            let drop = test(required(call, "fn")?)?;
+            let drop = move |key: &Text, value: &String| drop(key.as_deref(), Some(value));
+            Handle::Table(match field(call, "store") {
+                Some(_) => table.filter_not_with(drop, materialized::<String>(call)?),
+                None => table.filter_not(drop),
             })
         }
         "mapValues" => {
@@ -29,9 +46,10 @@ pub(super) fn table_call(operation: &str, call: &Value, table: &KTable<Text, Str
                 None => Handle::Table(table.filter_map_values(map)),
             }
         }
-        "join" | "leftJoin" | "outerJoin" if call.get("fk").is_some() => {
-            return missing(format!("foreign-key {operation}"));
-        }
+        "join" | "leftJoin" if call.get("fk").is_some() => match with {
+            Handle::Table(other) => foreign::join(operation, call, table, &other)?,
+            _ => return missing(format!("foreign-key {operation} of a table with something else")),
+        },
         "join" | "leftJoin" | "outerJoin" => match with {
             Handle::Table(other) => join(operation, call, table, &other)?,
             _ => return missing(format!("{operation} of a table with something else")),
@@ -49,7 +67,7 @@ pub(super) fn table_call(operation: &str, call: &Value, table: &KTable<Text, Str
 }
 
 /// A table whose rows may be null as one whose rows are not.
-fn rows(table: &KTable<Text, Text>) -> Handle {
+pub(super) fn rows(table: &KTable<Text, Text>) -> Handle {
     Handle::Table(table.filter_map_values(|_, value| value.clone()))
 }
 
