@@ -138,6 +138,7 @@ fn the_changelog_gives_the_ends_back() {
             own_commit: false,
             applied_at_ms: 0,
         },
+        meanwhile_ms: 0,
     };
     let replayed = replay_all(&mut state, &changelog, |_| {
         let mut batch = PartitionBatch::new(PartitionId(0), 0);
@@ -151,7 +152,7 @@ fn the_changelog_gives_the_ends_back() {
         }
         (batch, 2)
     });
-    assert_eq!(replayed.unwrap(), 2);
+    assert_eq!(replayed.unwrap().rows, 2);
     let mut rows = state.expiring(store).unwrap();
     let mut dead = |now_ms| rows.dead(now_ms).unwrap().map(Result::unwrap).collect::<Vec<_>>();
     assert_eq!(dead(2_000), [Box::from(&b"short"[..])]);

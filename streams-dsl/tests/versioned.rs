@@ -244,6 +244,7 @@ fn the_changelog_gives_every_version_back() {
             own_commit: false,
             applied_at_ms: 0,
         },
+        meanwhile_ms: 0,
     };
     let replayed = replay_all(&mut state, &changelog, |from| {
         let mut batch = PartitionBatch::new(PartitionId(0), 0);
@@ -260,7 +261,7 @@ fn the_changelog_gives_every_version_back() {
         }
         (batch, 3)
     });
-    assert_eq!(replayed.unwrap(), 3);
+    assert_eq!(replayed.unwrap().rows, 3);
     assert_eq!(state.store_metadata(store).unwrap().position, 3);
     let mut as_of = |time| {
         let found = state.version_as_of(store, b"k", time).unwrap();

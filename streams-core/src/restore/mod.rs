@@ -58,15 +58,20 @@ pub fn apply(
             rows.push((key, stored_value(changelog.timestamped, time_ms, record.value)));
         }
     }
-    let metadata = StoreMetadata {
-        position,
-        applied_at_ms: changelog.meanwhile_ms,
-        ..changelog.metadata
-    };
+    let metadata = under_way(changelog, position);
     let changes = rows.iter().map(|(key, value)| (*key, value.as_deref()));
     let applied = state.restore(changelog.store, changes, metadata);
     applied.map_err(|error| failed(state, error))?;
     Ok(rows.len() as u64)
+}
+
+/// What the store's metadata is at a position, as long as the replay is not done.
+fn under_way(changelog: &ChangelogRestore, position: i64) -> StoreMetadata {
+    StoreMetadata {
+        position,
+        applied_at_ms: changelog.meanwhile_ms,
+        ..changelog.metadata
+    }
 }
 
 /// A versioned store's records are versions: the key, when it begins, the value or a tombstone.
@@ -86,10 +91,7 @@ fn apply_versions<'r>(
             versions.push((key, time_ms, record.value));
         }
     }
-    let metadata = StoreMetadata {
-        position,
-        ..changelog.metadata
-    };
+    let metadata = under_way(changelog, position);
     let rows = versions.len() as u64;
     let applied = state.restore_versions(changelog.store, versions, metadata);
     applied.map_err(|error| failed(state, error))?;
@@ -109,10 +111,7 @@ fn apply_expiring<'r>(
         Some((record.key?, stored, dies_at_ms))
     };
     let rows: Vec<_> = records.filter_map(row).collect();
-    let metadata = StoreMetadata {
-        position,
-        ..changelog.metadata
-    };
+    let metadata = under_way(changelog, position);
     let changes = rows
         .iter()
         .map(|(key, value, dies_at_ms)| (*key, value.as_deref(), *dies_at_ms));
