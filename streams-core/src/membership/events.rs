@@ -89,6 +89,8 @@ pub enum LostReason {
     PollIntervalExceeded,
     /// The coordinator's state could not be learned after an answer was lost.
     OutOfStep,
+    /// The stream thread asked for a new member: a claim of this one may still be on its way.
+    ClaimInDoubt,
 }
 
 impl fmt::Display for LostReason {
@@ -98,6 +100,7 @@ impl fmt::Display for LostReason {
             Self::GroupDeleted => "the group was deleted",
             Self::PollIntervalExceeded => "the stream thread did not loop for max.poll.interval.ms",
             Self::OutOfStep => "an answer of the coordinator was lost and its state could not be read",
+            Self::ClaimInDoubt => "it is not known whether a claim of this member will be carried out",
         })
     }
 }
@@ -181,6 +184,12 @@ pub enum MembershipCommand {
     Alive {
         /// When.
         at_ms: i64,
+    },
+    /// Leave the group and join it again under this id, which nobody had before: what this member sent, and what may still
+    /// be on its way, must not count any more. [`Lost`](MembershipEvent::Lost) follows.
+    Rejoin {
+        /// The new member id.
+        member_id: String,
     },
     /// Leave the group; tasks are closed already.
     Leave {

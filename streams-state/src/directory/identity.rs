@@ -222,6 +222,16 @@ impl IdentityFile {
         Ok(member)
     }
 
+    /// A new member id for a thread, stored in place of the one it had, which is answered too.
+    pub(super) fn renew(&mut self, folder: &Path, thread: usize) -> Result<(String, Option<String>), StateError> {
+        let member = fresh_id();
+        let mut changed = self.clone();
+        let before = changed.members.insert(thread, member.clone());
+        changed.store(folder)?;
+        *self = changed;
+        Ok((member, before))
+    }
+
     pub(super) fn surplus(&self, threads: usize) -> Vec<(usize, String)> {
         self.members
             .range(threads..)

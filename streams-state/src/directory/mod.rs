@@ -145,12 +145,23 @@ impl StateDirectory {
     }
 
     /// The member id of a stream thread, made and stored at the first call. To be reused only under exactly-once, where
-    /// the transactional id fences a second process (rule 6.1); otherwise ask for a [fresh one](Self::fresh_member_id).
+    /// the transactional id fences a second process (rule 6.1); otherwise ask for a [new one](Self::renew_member_id).
     ///
     /// # Errors
     /// The identity file could not be written.
     pub fn member_id(&self, thread: usize) -> Result<String, StateError> {
         self.identity_file().member_id(&self.folder, thread)
+    }
+
+    /// A member id that nobody had before, stored as the thread's, and the one that the thread had before: the member of a
+    /// process that is gone, since this one holds the directory's lock. Without exactly-once no transactional id fences a
+    /// second process of one identity, so an id is not used again (rule 6.1); the old member can leave its group at once
+    /// instead of by its session time-out.
+    ///
+    /// # Errors
+    /// The identity file could not be written.
+    pub fn renew_member_id(&self, thread: usize) -> Result<(String, Option<String>), StateError> {
+        self.identity_file().renew(&self.folder, thread)
     }
 
     /// A member id that nobody had before, and that is stored nowhere.

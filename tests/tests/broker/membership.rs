@@ -14,7 +14,8 @@ use streams_core::kafka::group::{
 use streams_core::membership::codec::offset_commit::{CommitPartition, CommitTopic, OffsetCommitRequest};
 use streams_core::membership::codec::{decode_response, encode_request};
 use streams_core::membership::{
-    GroupTopology, MemberEpoch, MembershipError, MembershipEvent, Status, StatusCode, Subtopology, TopicInfo,
+    GroupTopology, MemberEpoch, MembershipCommand, MembershipError, MembershipEvent, Status, StatusCode, Subtopology,
+    TopicInfo,
 };
 use streams_tests::{broker, topic, unique};
 
@@ -372,6 +373,56 @@ fn an_offset_commit_is_fenced_by_the_member_epoch() {
     assert_eq!(broker().topics().committed_offsets(&app, &input).unwrap()[&0], 7);
     assert_eq!(commit("m1", epoch + 1), 113);
     assert_eq!(commit("stranger", epoch), 25);
+    thread.leave();
+}
+
+/// As the stream thread commits: on the membership's own connection, between its heartbeats.
+#[test]
+fn rule_7_offsets_are_committed_on_the_groups_connection_and_a_member_that_joined_anew_is_not_heard_any_more() {
+    let (app, input) = (unique("commit-own"), topic("in", 1));
+    let mut thread = Thread::join(config(&app, "m1", sums(&app, &input)));
+    thread.until_tasks(1);
+    let commit = |thread: &Thread, member: &MemberEpoch, offset| {
+        let partition = CommitPartition {
+            partition: 0,
+            offset,
+            leader_epoch: -1,
+            metadata: Some("AgA=".into()),
+        };
+        let request = OffsetCommitRequest {
+            group_id: app.clone(),
+            member_epoch: member.epoch,
+            member_id: member.member_id.clone(),
+            instance_id: None,
+            topics: vec![CommitTopic {
+                name: input.clone(),
+                partitions: vec![partition],
+            }],
+        };
+        thread.commands.offsets().commit(request, LIMIT).unwrap()[0].partitions[0].error_code
+    };
+    let committed = || broker().topics().committed_offsets(&app, &input).unwrap()[&0];
+    let old = thread.member.clone().unwrap();
+    for offset in 1..20 {
+        assert_eq!(commit(&thread, &old, offset), 0);
+    }
+    assert_eq!(committed(), 19);
+    let newer = MemberEpoch {
+        epoch: old.epoch + 1,
+        ..old.clone()
+    };
+    assert_eq!(commit(&thread, &newer, 20), 113);
+    thread
+        .commands
+        .send(MembershipCommand::Rejoin { member_id: "m2".into() });
+    thread.until("the loss", |thread| thread.active.is_empty());
+    thread.until_tasks(1);
+    let new = thread.member.clone().unwrap();
+    assert_eq!(new.member_id, "m2");
+    // A claim of the old member that arrives only now.
+    assert_eq!(commit(&thread, &old, 21), 25);
+    assert_eq!(commit(&thread, &new, 22), 0);
+    assert_eq!(committed(), 22);
     thread.leave();
 }
 

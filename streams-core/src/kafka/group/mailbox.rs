@@ -4,8 +4,10 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::OffsetCommitFailure;
 use super::clock::Clock;
 use crate::membership::MembershipCommand;
+use crate::membership::codec::offset_commit::{CommittedTopic, OffsetCommitRequest};
 
 #[derive(Debug)]
 pub(super) struct Mailbox {
@@ -21,6 +23,12 @@ struct State {
     owned: Option<MembershipCommand>,
     heartbeat_now: Option<MembershipCommand>,
     leave: Option<MembershipCommand>,
+    rejoin: Option<MembershipCommand>,
+    /// An offset commit that is to be made, with its number.
+    commit: Option<(u64, OffsetCommitRequest)>,
+    /// The end of the last one that was made.
+    committed: Option<(u64, Result<Vec<CommittedTopic>, OffsetCommitFailure>)>,
+    commits: u64,
     /// The stream thread has dropped its end.
     closed: bool,
     /// The heartbeat thread has ended.
@@ -29,7 +37,12 @@ struct State {
 
 impl State {
     fn calls(&self) -> bool {
-        self.closed || self.owned.is_some() || self.heartbeat_now.is_some() || self.leave.is_some()
+        self.closed
+            || self.owned.is_some()
+            || self.heartbeat_now.is_some()
+            || self.leave.is_some()
+            || self.rejoin.is_some()
+            || self.commit.is_some()
     }
 }
 
@@ -58,6 +71,7 @@ impl Mailbox {
             MembershipCommand::Owned { .. } => state.owned = Some(command),
             MembershipCommand::HeartbeatNow => state.heartbeat_now = Some(command),
             MembershipCommand::Leave { .. } => state.leave = Some(command),
+            MembershipCommand::Rejoin { .. } => state.rejoin = Some(command),
             MembershipCommand::Alive { .. } => {}
         }
         self.changed.notify_all();
@@ -82,12 +96,60 @@ impl Mailbox {
         if state.closed && leave.is_none() {
             return None;
         }
-        let rest = [state.owned.take(), state.heartbeat_now.take(), leave];
+        let rest = [
+            state.owned.take(),
+            state.heartbeat_now.take(),
+            state.rejoin.take(),
+            leave,
+        ];
         Some(
             std::iter::once(MembershipCommand::Alive { at_ms })
                 .chain(rest.into_iter().flatten())
                 .collect(),
         )
+    }
+
+    /// Lets the heartbeat thread make an offset commit and waits for its end, for `timeout` at most.
+    pub(super) fn commit(
+        &self,
+        request: OffsetCommitRequest,
+        timeout: Duration,
+    ) -> Result<Vec<CommittedTopic>, OffsetCommitFailure> {
+        let mut state = self.lock();
+        if state.ended || state.closed {
+            return Err(OffsetCommitFailure::NotSent("the membership has ended".to_owned()));
+        }
+        state.commits += 1;
+        let number = state.commits;
+        state.commit = Some((number, request));
+        state.committed = None;
+        self.changed.notify_all();
+        let waits = |state: &mut State| !state.ended && state.committed.is_none();
+        let waited = self.changed.wait_timeout_while(state, timeout, waits);
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        match (state.committed.take(), state.commit.take()) {
+            (Some((of, result)), _) if of == number => result,
+            (_, Some(_)) => Err(OffsetCommitFailure::NotSent(
+                "the connection to the group was busy for too long".to_owned(),
+            )),
+            _ => Err(OffsetCommitFailure::Unknown(
+                "the group did not answer in time".to_owned(),
+            )),
+        }
+    }
+
+    /// The offset commit that is to be made now.
+    pub(super) fn take_commit(&self) -> Option<(u64, OffsetCommitRequest)> {
+        self.lock().commit.take()
+    }
+
+    /// How an offset commit ended. Nobody may wait for it any more; then a newer one has another number.
+    pub(super) fn put_committed(&self, number: u64, result: Result<Vec<CommittedTopic>, OffsetCommitFailure>) {
+        let mut state = self.lock();
+        if state.commits == number {
+            state.committed = Some((number, result));
+        }
+        self.changed.notify_all();
     }
 
     /// Waits until `until_ms` or until there is something to take.

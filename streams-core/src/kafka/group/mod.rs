@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use self::clock::Clock;
 use self::mailbox::Mailbox;
+use crate::membership::codec::offset_commit::{CommittedTopic, OffsetCommitRequest};
 use crate::membership::member::{Member, MemberConfig};
 use crate::membership::{GroupTopology, MembershipCommand, MembershipError, MembershipEvent};
 use crate::record::TaskId;
@@ -204,6 +205,14 @@ impl CommandSender {
         });
     }
 
+    /// Commits offsets on this membership's connection, from any thread.
+    #[must_use]
+    pub fn offsets(&self) -> OffsetCommitter {
+        OffsetCommitter {
+            mailbox: Arc::clone(&self.mailbox),
+        }
+    }
+
     /// The stream thread has looped. Cheap: one store to memory, to be called in every loop.
     pub fn alive(&self) {
         self.mailbox.stamp_alive();
@@ -214,6 +223,38 @@ impl CommandSender {
     pub fn leave(&self, shutdown_application: bool, timeout: Duration) -> bool {
         self.send(MembershipCommand::Leave { shutdown_application });
         self.mailbox.wait_ended(timeout)
+    }
+}
+
+/// Why an OffsetCommit has no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OffsetCommitFailure {
+    /// It was not sent.
+    #[error("the offset commit was not sent: {0}")]
+    NotSent(String),
+    /// It was sent, and whether it was carried out is not known; it may still be.
+    #[error("it is not known whether the offset commit was carried out: {0}")]
+    Unknown(String),
+}
+
+/// Commits offsets on the connection of a membership, between its heartbeats. librdkafka can't do it for a member of a
+/// streams group: it knows no such membership and is refused.
+#[derive(Clone, Debug)]
+pub struct OffsetCommitter {
+    mailbox: Arc<Mailbox>,
+}
+
+impl OffsetCommitter {
+    /// Commits, and waits for the answer for `timeout` at most: the error code of each partition. One call at a time.
+    ///
+    /// # Errors
+    /// [`OffsetCommitFailure`] when there is no answer.
+    pub fn commit(
+        &self,
+        request: OffsetCommitRequest,
+        timeout: Duration,
+    ) -> Result<Vec<CommittedTopic>, OffsetCommitFailure> {
+        self.mailbox.commit(request, timeout)
     }
 }
 

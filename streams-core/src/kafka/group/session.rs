@@ -1,13 +1,14 @@
 //! A connection to the coordinator of a group, with the versions that both sides know.
 
-use super::GroupTarget;
 use super::connection::{Connection, ConnectionError};
+use super::{GroupTarget, OffsetCommitFailure};
 use crate::membership::MembershipError;
 use crate::membership::codec::Request;
 use crate::membership::codec::api_versions::{ApiVersionsRequest, ApiVersionsResponse, STREAMS_FEATURE};
 use crate::membership::codec::coordinator::{Coordinator, FindCoordinatorRequest};
 use crate::membership::codec::describe::{self, DescribeRequest, DescribedGroup};
 use crate::membership::codec::heartbeat::{self, HeartbeatRequest, HeartbeatResponse};
+use crate::membership::codec::offset_commit::{self, CommittedTopic, OffsetCommitRequest};
 
 /// Why there is no session.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +37,7 @@ pub(super) struct Session {
     connection: Connection,
     heartbeat_version: i16,
     describe_version: Option<i16>,
+    commits_by_epoch: bool,
 }
 
 impl Session {
@@ -76,15 +78,33 @@ impl Session {
             ));
         }
         let describe_version = offers.highest(DescribeRequest::API_KEY, describe::HIGHEST_VERSION);
+        let commit_version = offers.highest(OffsetCommitRequest::API_KEY, offset_commit::VERSION);
         Ok(Self {
             connection,
             heartbeat_version,
             describe_version,
+            commits_by_epoch: commit_version == Some(offset_commit::VERSION),
         })
     }
 
     pub(super) fn heartbeat(&mut self, request: &HeartbeatRequest) -> Result<HeartbeatResponse, SessionError> {
         Ok(self.connection.call(request, self.heartbeat_version)?)
+    }
+
+    /// Commits offsets with the identity that the request carries.
+    pub(super) fn commit_offsets(
+        &mut self,
+        request: &OffsetCommitRequest,
+    ) -> Result<Vec<CommittedTopic>, OffsetCommitFailure> {
+        if !self.commits_by_epoch {
+            return Err(OffsetCommitFailure::NotSent(format!(
+                "{} does not offer OffsetCommit in version {}",
+                self.connection.server(),
+                offset_commit::VERSION
+            )));
+        }
+        let answer = self.connection.call(request, offset_commit::VERSION);
+        answer.map_err(|error| OffsetCommitFailure::Unknown(error.to_string()))
     }
 
     pub(super) fn describe(&mut self, request: &DescribeRequest) -> Result<DescribedGroup, SessionError> {

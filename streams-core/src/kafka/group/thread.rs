@@ -5,9 +5,10 @@ use std::sync::mpsc::{SyncSender, TrySendError};
 
 use tracing::{debug, error, info, warn};
 
-use super::GroupTarget;
 use super::mailbox::Mailbox;
 use super::session::{Session, SessionError};
+use super::{GroupTarget, OffsetCommitFailure};
+use crate::membership::codec::offset_commit::{CommittedTopic, OffsetCommitRequest};
 use crate::membership::member::{Coordination, Member, Step};
 use crate::membership::{MembershipError, MembershipEvent};
 
@@ -56,6 +57,10 @@ impl Heartbeats {
         while let Some(commands) = self.mailbox.take() {
             for command in commands {
                 self.member.on_command(command, clock.now_ms());
+            }
+            if let Some((number, request)) = self.mailbox.take_commit() {
+                let result = self.commit_offsets(&request);
+                self.mailbox.put_committed(number, result);
             }
             let step = self.member.next(clock.now_ms());
             if !self.hand_over() {
@@ -108,6 +113,31 @@ impl Heartbeats {
             }
             Step::Wait { .. } | Step::End => Ok(Coordination::Keep),
         }
+    }
+
+    /// Makes an offset commit on the group's connection. A connection that failed is opened anew by whoever needs it next:
+    /// for the membership it makes no difference.
+    fn commit_offsets(&mut self, request: &OffsetCommitRequest) -> Result<Vec<CommittedTopic>, OffsetCommitFailure> {
+        let session = match &mut self.session {
+            Some(session) => session,
+            none => match Session::open(&self.target) {
+                Ok(session) => none.insert(session),
+                Err(error) => return Err(OffsetCommitFailure::NotSent(error.to_string())),
+            },
+        };
+        let result = session.commit_offsets(request);
+        let elsewhere = |code: i16| matches!(code, 15 | 16);
+        let lost = match &result {
+            Ok(topics) => topics
+                .iter()
+                .flat_map(|topic| &topic.partitions)
+                .any(|partition| elsewhere(partition.error_code)),
+            Err(_) => true,
+        };
+        if lost {
+            self.session = None;
+        }
+        result
     }
 
     /// Hands all events over; false when nobody takes them any more.

@@ -8,6 +8,9 @@
 use super::Request;
 use super::wire::{Reader, Wire, WireError, Writer};
 
+/// The only version of this codec.
+pub const VERSION: i16 = 9;
+
 /// Commits offsets of several topics.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OffsetCommitRequest {

@@ -120,6 +120,8 @@ pub struct Member {
     describe_due: bool,
     cadence: Cadence,
     alive_at_ms: i64,
+    /// Under which id the next join is, where it is not the same.
+    next_member_id: Option<String>,
     events: VecDeque<MembershipEvent>,
 }
 
@@ -164,6 +166,7 @@ impl Member {
             in_doubt: false,
             describe_due: false,
             alive_at_ms: now_ms,
+            next_member_id: None,
             events: VecDeque::new(),
         })
     }
@@ -209,6 +212,7 @@ impl Member {
             } => self.on_owned(assignment, active, standby, now_ms),
             MembershipCommand::HeartbeatNow => self.cadence.hurry(now_ms),
             MembershipCommand::Alive { at_ms } => self.on_alive(at_ms, now_ms),
+            MembershipCommand::Rejoin { member_id } => self.on_rejoin(member_id),
             MembershipCommand::Leave { shutdown_application } => self.on_leave(shutdown_application),
         }
     }
@@ -233,7 +237,25 @@ impl Member {
         self.alive_at_ms = self.alive_at_ms.max(at_ms);
         if matches!(self.phase, Phase::Overslept { leave_due: false }) && now_ms < self.poll_deadline_ms() {
             self.phase = Phase::Joining;
+            if let Some(member_id) = self.next_member_id.take() {
+                self.config.member_id = member_id;
+            }
             self.cadence.restart(now_ms);
+        }
+    }
+
+    /// The old member leaves as one that overslept does: its leave is sent once. Where that is lost, the coordinator keeps it,
+    /// and its tasks with it, for the session time-out; the new member has them only after that.
+    fn on_rejoin(&mut self, member_id: String) {
+        match self.phase {
+            Phase::Joining | Phase::Joined => {
+                self.lose(LostReason::ClaimInDoubt);
+                self.next_member_id = Some(member_id);
+                self.phase = Phase::Overslept { leave_due: true };
+            }
+            // The next join is to be under the new id.
+            Phase::Overslept { .. } => self.next_member_id = Some(member_id),
+            Phase::Leaving { .. } | Phase::Explaining { .. } | Phase::Ended => {}
         }
     }
 

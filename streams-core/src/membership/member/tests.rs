@@ -456,6 +456,39 @@ fn rule_6_3_a_thread_that_stands_still_leaves_and_rejoins_when_it_loops_again() 
     assert!(events(&mut member).is_empty());
 }
 
+/// What the old member sent may still arrive. It must meet a member that is gone, or an owner that nobody has taken over from.
+#[test]
+fn rule_7_a_member_in_doubt_leaves_and_joins_under_another_id() {
+    let mut member = settled(&[0]);
+    member.on_command(MembershipCommand::Rejoin { member_id: "m2".into() }, 10);
+    assert!(matches!(
+        event(&mut member),
+        MembershipEvent::Lost {
+            reason: LostReason::ClaimInDoubt,
+            ..
+        }
+    ));
+    let leave = heartbeat(&mut member, 10);
+    assert_eq!((leave.member_id.as_str(), leave.member_epoch), ("m1", LEAVE_EPOCH));
+    // Whether the answer comes or not.
+    member.on_failure("no answer", 20);
+    member.on_command(MembershipCommand::Alive { at_ms: 30 }, 30);
+    let join = heartbeat(&mut member, 1_000);
+    assert_eq!((join.member_id.as_str(), join.member_epoch), ("m2", JOIN_EPOCH));
+    assert!(join.topology.is_some());
+    member.on_answer(answer(9, Some(&[0])), 1_000);
+    let events = events(&mut member);
+    let identity = events.iter().find_map(|event| match event {
+        MembershipEvent::Assigned { member, .. } => Some(member.clone()),
+        _ => None,
+    });
+    let expected = MemberEpoch {
+        member_id: "m2".into(),
+        epoch: 9,
+    };
+    assert_eq!(identity, Some(expected));
+}
+
 #[test]
 fn a_leave_is_sent_at_once_and_ends_the_member() {
     let mut member = settled(&[0]);
