@@ -13,6 +13,8 @@ mod application;
 mod billing;
 #[path = "crash/exact.rs"]
 mod exact;
+#[path = "crash/guarantees.rs"]
+mod guarantees;
 #[path = "crash/harness.rs"]
 mod harness;
 #[cfg(feature = "test-hooks")]

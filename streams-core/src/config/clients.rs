@@ -199,6 +199,9 @@ impl StreamsConfig {
         if client == Client::Producer && self.processing_guarantee == ProcessingGuarantee::ExactlyOnceV2 {
             built.bound_by_transaction(self.transaction_timeout_ms());
         }
+        if client == Client::Producer && self.processing_guarantee != ProcessingGuarantee::ExactlyOnceV2 {
+            built.leave_out("transactional.id", "only `exactly_once_v2` has transactions");
+        }
         for (name, value) in self.fixed(client, ids, thread) {
             built.fix(name, value);
         }
@@ -228,14 +231,14 @@ impl StreamsConfig {
                 add("allow.auto.create.topics", "false");
                 // A missing offset is decided about here, where it is known what it means.
                 add("auto.offset.reset", "error");
-                add(
-                    "isolation.level",
-                    if exactly_once {
-                        "read_committed"
-                    } else {
-                        "read_uncommitted"
-                    },
-                );
+                // At least once reads what Java reads there, unless told otherwise: librdkafka's own default is another.
+                // Changelogs may hold aborted records of an earlier exactly-once run, and at most once must not read an
+                // offset that is still to be settled.
+                if self.processing_guarantee != ProcessingGuarantee::AtLeastOnce || client == Client::Restore {
+                    add("isolation.level", "read_committed");
+                } else if self.given(client, "isolation.level").is_none() {
+                    add("isolation.level", "read_uncommitted");
+                }
             }
             Client::Producer => {
                 add("enable.idempotence", "true");

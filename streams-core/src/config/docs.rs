@@ -70,11 +70,11 @@ These cannot be changed; another value is overruled with a warning.
 |---|---|---|
 | consumers | `enable.auto.commit`, `enable.auto.offset.store`, `allow.auto.create.topics` | `false` |
 | consumers | `enable.partition.eof` | `true` |
-| consumers | `isolation.level` | `read_committed` |
+| consumers | `isolation.level` | `read_committed`; under `at_least_once` the main and global consumers read `read_uncommitted` (as in Java) unless it is given |
 | consumers | `auto.offset.reset` | `error`: the library decides itself, by the main consumer's `auto.offset.reset` |
 | consumers | `group.id` | `application.id` |
 | producers | `enable.idempotence`, `acks` | `true`, `all` |
-| producers | `transactional.id` | `<application.id>-<process id>-<thread>` |
+| producers | `transactional.id` | `<application.id>-<process id>-<thread>` under `exactly_once_v2`, else none |
 | all | `client.id` | from `client.id`, thread and kind of client, as in Java |
 
 Set unless given: `linger.ms` 100, `transaction.timeout.ms` 10000, `max.poll.records` 1000, `auto.offset.reset` earliest. The

@@ -10,9 +10,10 @@ pub enum ProcessingGuarantee {
     /// Each record counts once, in state and outputs, for readers of committed data.
     #[default]
     ExactlyOnceV2,
-    /// A crash may repeat records.
+    /// A crash loses no record and may repeat those since the last commit. Outputs are visible at once.
     AtLeastOnce,
-    /// A crash may lose records.
+    /// A crash repeats no record and may lose those that were claimed last, in outputs and state. Ours; each hop through a
+    /// repartition topic may lose some.
     AtMostOnce,
 }
 

@@ -100,13 +100,13 @@ pub static TABLE: &[Key] = &[
     key("num.stream.threads", Int, "1", Honoured),
     key("processing.guarantee", Text, "at_least_once", Honoured)
         .default("exactly_once_v2")
-        .note("Java's default is `at_least_once`. `at_least_once` and `at_most_once` are not built yet and refused."),
+        .note("`exactly_once_v2`, `at_least_once` (Java's default) or `at_most_once` (ours)."),
     key("group.protocol", Text, "classic", Honoured).default("auto").note(
         "`auto` or `streams` (KIP-1071, brokers 4.2 and later); `classic` and `consumer` are not built yet and refused.",
     ),
     key("commit.interval.ms", Long, "30000", Honoured)
         .default("100")
-        .note("Java's default under exactly-once too. Must be below `transaction.timeout.ms` (10000)."),
+        .note("Java's default under exactly-once too, where it must be below `transaction.timeout.ms` (10000). 30000 without transactions. At most once commits before it processes; this is then the longest time until state is applied."),
     key("state.dir", Text, "${java.io.tmpdir}/kafka-streams", Honoured)
         .default("/tmp/kafka-streams")
         .note("A warning as long as it is a folder for temporary files. Not shared with Java."),

@@ -41,6 +41,13 @@ impl Built {
         }
     }
 
+    /// Leaves out what must not be set; that it was given is said.
+    pub(super) fn leave_out(&mut self, name: &str, reason: &str) {
+        if self.properties.remove(name).is_some() {
+            self.warn(name, format!("it is not taken: {reason}"));
+        }
+    }
+
     /// librdkafka refuses a producer whose deliveries or requests may outlast its transactions.
     pub(super) fn bound_by_transaction(&mut self, timeout_ms: i64) {
         self.bound("message.timeout.ms", "delivery.timeout.ms", timeout_ms, true);

@@ -143,14 +143,6 @@ impl StreamsConfig {
 
     fn check_not_built(&self, findings: &mut Findings) {
         findings.problem_if(
-            self.processing_guarantee != ProcessingGuarantee::ExactlyOnceV2,
-            "processing.guarantee",
-            format!(
-                "`{}` is not built yet: use `exactly_once_v2`",
-                self.processing_guarantee.to_text()
-            ),
-        );
-        findings.problem_if(
             !matches!(self.group_protocol, GroupProtocol::Auto | GroupProtocol::Streams),
             "group.protocol",
             format!(

@@ -4,25 +4,33 @@
 use super::core::StreamThreadCore;
 use super::effect::{Effect, Outcome};
 use super::meter::CommitSample;
+use super::plain::Offsets;
 use super::slot::{ClosedEpoch, Slot};
 use super::step::Step;
 use crate::error::{Error, ProcessResult};
-use crate::task::Task;
+use crate::task::{CommittedOffset, Task};
 
 impl StreamThreadCore {
     /// Whether a commit is due: asked for, at the interval, out of memory, or (adaptive) with the input drained.
     /// Transaction markers alone never make one due (design rule 10).
     pub(super) fn is_commit_due(&self, now_ms: i64) -> bool {
+        if self.claims() {
+            return self.is_claimed_epoch_due(now_ms);
+        }
         let touched = self.running().any(Task::is_touched) || self.transaction_began_ms.is_some();
         if !touched {
             // Positions that only passed markers ride along at the interval, so that the lag reaches 0.
             let markers = self.running().any(Task::has_passed_markers);
             return markers && now_ms - self.last_commit_ms >= self.settings.commit_interval_ms.max(1_000);
         }
+        self.is_full() || self.is_commit_due_by_time(now_ms)
+    }
+
+    /// Whether a commit is due for another reason than that memory is short.
+    pub(super) fn is_commit_due_by_time(&self, now_ms: i64) -> bool {
         let since_ms = now_ms - self.last_commit_ms;
         self.commit_now
             || since_ms >= self.settings.commit_interval_ms
-            || self.is_full()
             || (self.settings.commit_adaptive && self.is_drained() && since_ms >= self.drained_pause_ms())
     }
 
@@ -58,7 +66,7 @@ impl StreamThreadCore {
     }
 
     /// Closes the epoch and plans its steps.
-    pub(super) fn plan_commit(&mut self, now_ms: i64) -> ProcessResult {
+    pub(super) fn plan_commit(&mut self, now_ms: i64, offsets: Offsets) -> ProcessResult {
         self.look_at_lag(now_ms);
         let span = tracing::info_span!("commit", epoch = self.epoch);
         let _commit = span.clone().entered();
@@ -81,6 +89,10 @@ impl StreamThreadCore {
         self.closed = Some(closed);
         self.epoch_size.closed();
         self.plan_send();
+        if !self.is_transactional() {
+            self.plan_plain_commit(offsets);
+            return Ok(());
+        }
         if self.transaction_began_ms.is_none() && self.steps.is_empty() {
             self.steps.push_back(Step::Begin);
         }
@@ -98,20 +110,25 @@ impl StreamThreadCore {
     /// Whether enough waits to be sent before the epoch closes. Not right behind a commit: the broker answers a commit
     /// before it has written the markers, refuses a transaction that begins until then (`CONCURRENT_TRANSACTIONS`), and
     /// librdkafka asks again only after 20 ms.
+    ///
+    /// Without transactions nothing has to be begun, and the client itself makes batches (`linger.ms`): nothing waits.
     pub(super) fn is_send_due(&self, now_ms: i64) -> bool {
+        if !self.is_transactional() {
+            return self.outbox_bytes() > 0;
+        }
         /// How long the markers take on a quiet broker.
         const MARKERS_MS: i64 = 6;
         let begins_too_early = self.transaction_began_ms.is_none() && now_ms - self.last_commit_ms < MARKERS_MS;
         !begins_too_early && self.outbox_bytes() >= self.settings.send_bytes
     }
 
-    /// Plans sending the outboxes. The transaction begins when something is first sent, so that slow user code does not
-    /// run inside an open one (design rule 1.11).
+    /// Plans sending the outboxes. The transaction, if there are any, begins when something is first sent, so that slow user
+    /// code does not run inside an open one (design rule 1.11).
     pub(super) fn plan_send(&mut self) {
         if self.outbox_bytes() == 0 && self.outboxes().next().is_none() {
             return;
         }
-        if self.transaction_began_ms.is_none() {
+        if self.is_transactional() && self.transaction_began_ms.is_none() {
             self.steps.push_back(Step::Begin);
         }
         self.steps.push_back(Step::Send);
@@ -123,16 +140,12 @@ impl StreamThreadCore {
             Step::Begin => Effect::BeginTransaction,
             Step::Send => Effect::Send { epoch },
             Step::Flush => Effect::Flush { epoch },
+            Step::CommitOffsets => Effect::CommitOffsets {
+                offsets: self.closed_offsets()?,
+                group: self.group.clone(),
+            },
             Step::SendOffsets => {
-                let closed = self
-                    .closed
-                    .as_ref()
-                    .ok_or_else(|| Error::bug("offsets of an epoch that is not closed"))?;
-                let offsets: Vec<_> = closed
-                    .tasks
-                    .iter()
-                    .flat_map(|(_, task)| task.offsets.iter().cloned())
-                    .collect();
+                let offsets = self.closed_offsets()?;
                 if offsets.is_empty() {
                     return Err(Error::bug(
                         "a transaction would commit without offsets, that is without fencing",
@@ -148,6 +161,15 @@ impl StreamThreadCore {
             Step::Apply => Effect::Apply { epoch },
             _ => return Err(Error::bug(format!("{step:?} is no step of a commit"))),
         }))
+    }
+
+    fn closed_offsets(&self) -> ProcessResult<Vec<CommittedOffset>> {
+        let closed = self
+            .closed
+            .as_ref()
+            .ok_or_else(|| Error::bug("offsets of an epoch that is not closed"))?;
+        let offsets = closed.tasks.iter().flat_map(|(_, task)| task.offsets.iter().cloned());
+        Ok(offsets.collect())
     }
 
     pub(super) fn commit_step_done(&mut self, step: &Step, outcome: Outcome, now_ms: i64) -> ProcessResult {
@@ -167,30 +189,9 @@ impl StreamThreadCore {
                 self.note_purgeable();
                 self.given_up_and_committed();
             }
-            (Step::Apply, Outcome::Done) => {
-                let closed = self.closed.take().unwrap_or_else(|| ClosedEpoch {
-                    started_ms: now_ms,
-                    ..ClosedEpoch::default()
-                });
-                self.epoch_size.committed();
-                self.transaction_overran = false;
-                self.last_commit_ms = now_ms;
-                self.last_commit_took_ms = now_ms - closed.started_ms;
-                let records = closed.reports.acknowledged;
-                self.commits.note(CommitSample {
-                    took_ms: self.last_commit_took_ms,
-                    open_ms: closed.open_ms,
-                    records,
-                });
-                tracing::debug!(
-                    epoch = self.epoch,
-                    tasks = closed.tasks.len(),
-                    records,
-                    took_ms = self.last_commit_took_ms,
-                    "committed"
-                );
-                self.epoch = self.epoch.wrapping_add(1).max(1);
-            }
+            (Step::Apply, Outcome::Done) if self.closed.as_ref().is_some_and(|closed| closed.offsets_follow) => {}
+            (Step::Apply, Outcome::Done) => self.epoch_ended(now_ms),
+            (Step::CommitOffsets, Outcome::Done) => self.offsets_committed(now_ms),
             (Step::Send | Step::SendOffsets, Outcome::Done) => {}
             (step, outcome) => return Err(Error::bug(format!("{outcome:?} does not answer {step:?}"))),
         }
@@ -207,8 +208,38 @@ impl StreamThreadCore {
         }
     }
 
-    /// Carries out [`Effect::Apply`]: the committed epoch goes into the stores, one batch per task. A store that can't be
-    /// written (disk full) is only behind, since the transaction is committed: its task is closed, opened again after a
+    /// The closed epoch is applied, and committed where that comes last.
+    pub(super) fn epoch_ended(&mut self, now_ms: i64) {
+        let closed = self.closed.take().unwrap_or_else(|| ClosedEpoch {
+            started_ms: now_ms,
+            ..ClosedEpoch::default()
+        });
+        self.epoch_size.committed();
+        self.transaction_overran = false;
+        let epoch = self.epoch;
+        self.epoch = epoch.wrapping_add(1).max(1);
+        if self.is_at_least_once() && !closed.offsets_follow {
+            return; // applied because memory was short; its commit comes when it is due
+        }
+        self.last_commit_ms = now_ms;
+        self.last_commit_took_ms = now_ms - closed.started_ms;
+        let records = closed.reports.acknowledged;
+        self.commits.note(CommitSample {
+            took_ms: self.last_commit_took_ms,
+            open_ms: closed.open_ms,
+            records,
+        });
+        tracing::debug!(
+            epoch,
+            tasks = closed.tasks.len(),
+            records,
+            took_ms = self.last_commit_took_ms,
+            "committed"
+        );
+    }
+
+    /// Carries out [`Effect::Apply`]: the closed epoch goes into the stores, one batch per task. A store that can't be
+    /// written (disk full) is only behind, since the changelog is written: its task is closed, opened again after a
     /// pause and replays the tail (design rule 1.10).
     ///
     /// # Errors
@@ -221,11 +252,12 @@ impl StreamThreadCore {
             return Err(Error::bug("nothing to apply"));
         };
         let acked = |slot: u32| closed.reports.highest.get(&slot).copied();
+        let applied = self.applied();
         let mut failed = Vec::new();
         for (id, epoch) in &closed.tasks {
             if let Some(Slot::Running(task)) = self.tasks.get_mut(id) {
-                if let Err(error) = task.apply(epoch, now_ms, &acked) {
-                    tracing::error!(task_id = %id, %error, "a committed epoch could not be written to the local store; it will be replayed from the changelog");
+                if let Err(error) = task.apply(epoch, now_ms, &acked, applied) {
+                    tracing::error!(task_id = %id, %error, "an epoch whose changelog is written could not be written to the local store; it will be replayed from the changelog");
                     failed.push((*id, epoch.schedules.clone()));
                 }
             }
@@ -242,7 +274,7 @@ impl StreamThreadCore {
     }
 
     /// Notes up to where repartition topics may be purged: only commits known to have succeeded count (rule 1.14).
-    fn note_purgeable(&mut self) {
+    pub(super) fn note_purgeable(&mut self) {
         let Some(closed) = &self.closed else { return };
         for offset in closed.tasks.iter().flat_map(|(_, task)| &task.offsets) {
             if self.plan.reads_repartition(&offset.topic_partition.topic) {

@@ -8,6 +8,7 @@ use super::effect::{Effect, GroupIdentity, Outcome};
 use super::epoch_size::EpochSize;
 use super::hanging::HangingWatch;
 use super::meter::AbortReason;
+use super::plain::Plain;
 use super::settings::{CoreParts, RuntimeSettings, StateOpener};
 use super::slot::{ClosedEpoch, Failing, Owned, Slot};
 use super::status::CoreTotals;
@@ -56,6 +57,8 @@ pub struct StreamThreadCore {
     pub(super) closed: Option<ClosedEpoch>,
     /// Tasks' parts of an epoch that was given up with its commit on its way: it may be committed all the same.
     pub(super) undecided: BTreeMap<TaskId, TaskEpoch>,
+    /// What the guarantees without transactions need to know.
+    pub(super) plain: Plain,
     pub(super) commit_now: bool,
     pub(super) last_commit_ms: i64,
     pub(super) last_commit_took_ms: i64,
@@ -122,6 +125,7 @@ impl StreamThreadCore {
             transaction_overran: false,
             closed: None,
             undecided: BTreeMap::new(),
+            plain: Plain::default(),
             commit_now: false,
             last_commit_ms: now_ms,
             last_commit_took_ms: 0,
@@ -151,7 +155,7 @@ impl StreamThreadCore {
     /// When user code failed for good, or state can't be used.
     pub fn process(&mut self, now_ms: i64, budget: usize) -> ProcessResult<usize> {
         let closing = self.closed.is_some() && !self.is_committing();
-        if closing || self.commit_blocks_processing() || self.waits_for_commit() {
+        if closing || self.commit_blocks_processing() || self.waits_for_commit() || self.is_rejoining() {
             return Ok(0);
         }
         let budget = budget.min(self.epoch_size.room());
@@ -173,15 +177,16 @@ impl StreamThreadCore {
                 }
             }
         }
+        self.note_progress(done);
         if self.epoch_size.processed(done) {
             self.commit_now = true;
         }
         Ok(done)
     }
 
-    /// A task whose revocation is on its way gets no new work.
+    /// A task whose revocation is on its way gets no new work; what it has claimed it finishes.
     fn commit_blocks_processing(&self) -> bool {
-        self.wanted.is_some()
+        self.wanted.is_some() && !self.has_claimed()
     }
 
     /// Whether a closed epoch, all of it sent, is on its way through the broker. The next one is processed meanwhile, on top
@@ -199,7 +204,7 @@ impl StreamThreadCore {
         /// would only be held in memory (measured: three times the memory, half as much CPU again, no faster).
         const SENDINGS: usize = 8;
         let much = || self.outbox_bytes() >= self.settings.send_bytes.saturating_mul(SENDINGS);
-        self.is_committing() && (self.wanted.is_some() || self.is_full() || much())
+        self.is_committing() && (self.wanted.is_some() || self.claims() || self.is_full() || much())
     }
 
     /// The next thing the shell has to do; `None` = nothing now. The outcome must be told before the next call, and for
@@ -219,6 +224,10 @@ impl StreamThreadCore {
             let Some(step) = self.steps.pop_front() else {
                 return Ok(None);
             };
+            if self.still_waits(&step, now_ms) {
+                self.steps.push_front(step);
+                return Ok(None);
+            }
             if let Some(effect) = self.effect_of(&step, now_ms)? {
                 if !matches!(effect, Effect::Restore(_)) {
                     self.in_flight = Some(step);
@@ -245,6 +254,7 @@ impl StreamThreadCore {
             Outcome::Failed(failure) => self.step_failed(step, failure, now_ms),
             outcome => {
                 self.retries = 0;
+                self.plain_call_succeeded(&step);
                 self.step_done(step, outcome, now_ms)
             }
         }
@@ -255,11 +265,13 @@ impl StreamThreadCore {
         if !self.to_unassign.is_empty() {
             self.steps.push_back(Step::Unassign);
         } else if !self.producer_ready {
-            self.steps.push_back(Step::InitTransactions);
+            self.steps.push_back(self.producer_step());
         } else if self.wanted.is_some() {
-            self.plan_reassignment(now_ms)?;
+            if !self.has_claimed() {
+                self.plan_reassignment(now_ms)?;
+            }
         } else if self.is_commit_due(now_ms) {
-            self.plan_commit(now_ms)?;
+            self.plan_commit(now_ms, self.offsets_due(now_ms))?;
         } else if let Some(step) = self.next_start_up_step(now_ms) {
             self.steps.push_back(step);
         } else if self.is_purge_due(now_ms) {
@@ -268,6 +280,8 @@ impl StreamThreadCore {
             self.steps.push_back(Step::ListEnds);
         } else if self.is_send_due(now_ms) {
             self.plan_send();
+        } else if self.is_claim_due(now_ms) {
+            self.steps.push_back(Step::Claim);
         } else {
             self.plan_backpressure();
         }
@@ -355,6 +369,9 @@ impl StreamThreadCore {
     /// When something is due next without new records: a commit or a punctuation (ms since the Unix epoch).
     #[must_use]
     pub fn next_deadline_ms(&self, now_ms: i64) -> Option<i64> {
+        if let Some(until_ms) = self.waits_until_ms(now_ms) {
+            return Some(until_ms);
+        }
         // While a commit is on its way the next one is not due; its end wakes the thread.
         let due = self.has_uncommitted() && !self.is_committing();
         let commit_ms = due.then(|| self.next_commit_ms(now_ms));

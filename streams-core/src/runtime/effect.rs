@@ -134,6 +134,8 @@ impl From<Box<Error>> for RestoreFailure {
 pub enum Effect {
     /// Settle what an earlier producer of our transactional id left. Nothing is read before this returned.
     InitTransactions,
+    /// Make a producer without transactions, if there is none.
+    OpenProducer,
     /// Read the group's committed offsets, waiting for pending transactions (require-stable).
     FetchCommitted {
         /// The partitions.
@@ -204,7 +206,18 @@ pub enum Effect {
     },
     /// Abort the transaction.
     AbortTransaction,
-    /// Destroy the producer and make one with the same transactional id; `InitTransactions` follows.
+    /// Without transactions: commit these offsets by an OffsetCommit of our own, which carries the member's identity. All
+    /// of them are committed when it succeeds.
+    CommitOffsets {
+        /// The offsets.
+        offsets: Vec<CommittedOffset>,
+        /// By what the commit is fenced.
+        group: GroupIdentity,
+    },
+    /// Leave the group and join it under a member id that nobody had before: a request of the old member that is still on
+    /// its way must not count. [`on_lost`](super::StreamThreadCore::on_lost) follows.
+    Rejoin,
+    /// Destroy the producer; `InitTransactions` (with the same transactional id) or `OpenProducer` follows.
     RecreateProducer,
     /// Write the committed epoch into the stores ([`StreamThreadCore::apply`](super::StreamThreadCore::apply)).
     Apply {
@@ -231,6 +244,7 @@ impl Effect {
     pub fn name(&self) -> &'static str {
         match self {
             Effect::InitTransactions => "init-transactions",
+            Effect::OpenProducer => "open-producer",
             Effect::FetchCommitted { .. } => "fetch-committed",
             Effect::ResolveReset { .. } => "resolve-reset",
             Effect::ListChangelogs { .. } => "list-changelogs",
@@ -246,6 +260,8 @@ impl Effect {
             Effect::SendOffsets { .. } => "send-offsets",
             Effect::CommitTransaction { .. } => "commit",
             Effect::AbortTransaction => "abort",
+            Effect::CommitOffsets { .. } => "commit-offsets",
+            Effect::Rejoin => "rejoin",
             Effect::RecreateProducer => "recreate-producer",
             Effect::Apply { .. } => "apply",
             Effect::Acknowledge { .. } => "acknowledge",
@@ -268,6 +284,9 @@ pub enum FailureClass {
     Fatal,
     /// As `Fatal`: another producer has our transactional id, or our transaction timed out.
     Fenced,
+    /// Whether the call was carried out is not known: there was no answer, or one that leaves it open. Only of calls
+    /// outside transactions; the outcome of a transaction is never asked for.
+    Unknown,
     /// Nothing helps: stop.
     Stop,
 }
@@ -292,6 +311,21 @@ pub struct Reports {
     pub acknowledged: u64,
 }
 
+/// A record that was not delivered, outside of transactions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Undelivered {
+    /// Where it was to go.
+    pub topic_partition: TopicPartition,
+    /// The client's error name.
+    pub code: String,
+    /// The client's text.
+    pub message: String,
+    /// Whether the same record may be taken another time.
+    pub retriable: bool,
+    /// Whether it is a record of a changelog.
+    pub changelog: bool,
+}
+
 /// How an effect ended.
 #[derive(Debug)]
 pub enum Outcome {
@@ -307,6 +341,15 @@ pub enum Outcome {
     Ends(Vec<(TopicPartition, i64)>),
     /// Answer to `Flush`.
     Flushed(Reports),
+    /// Answer to `Flush` outside of transactions, when records were not delivered.
+    PartlyFlushed {
+        /// What was acknowledged.
+        reports: Reports,
+        /// The first of those that were not delivered.
+        undelivered: Vec<Undelivered>,
+        /// How many there are in all.
+        total: u64,
+    },
     /// It failed.
     Failed(CallFailure),
 }

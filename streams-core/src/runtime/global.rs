@@ -11,7 +11,7 @@ use crate::error::{Error, ProcessResult};
 use crate::fetch::{FetchError, FetchErrorKind, Fetched, PartitionId};
 use crate::runtime::Assignment;
 use crate::stores::{CacheBudget, GlobalStores};
-use crate::task::{Task, TaskInput, TaskLimits, TaskSeed};
+use crate::task::{Applied, Task, TaskInput, TaskLimits, TaskSeed};
 use crate::topology::{SubtopologyPlan, TopologyPlan};
 use crate::{TaskId, TopicPartition};
 
@@ -127,6 +127,7 @@ impl GlobalCore {
             now_ms,
             meters: std::rc::Rc::default(),
             schedules: Vec::new(),
+            claims: false,
         })?;
         let ends = logs
             .iter()
@@ -156,7 +157,7 @@ impl GlobalCore {
         let done = self.task.process(now_ms, usize::MAX)?;
         if done > 0 || self.task.has_passed_markers() || self.task.is_touched() {
             let epoch = self.task.close_epoch()?;
-            self.task.apply(&epoch, now_ms, &|_| None)?;
+            self.task.apply(&epoch, now_ms, &|_| None, Applied::Committed)?;
             self.task.outbox_sent();
         }
         Ok(done)

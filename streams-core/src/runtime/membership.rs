@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use super::core::StreamThreadCore;
 use super::effect::GroupIdentity;
 use super::meter::AbortReason;
+use super::plain::Offsets;
 use super::slot::{Failing, Slot};
 use super::step::Step;
 use crate::TaskId;
@@ -35,6 +36,7 @@ impl StreamThreadCore {
         self.closed = None;
         self.undecided.clear();
         self.epoch = self.epoch.wrapping_add(1).max(1);
+        self.plain_lost();
         self.epoch_size.dropped();
         self.transaction_overran = false;
         self.to_unassign.extend(self.partitions.keys().copied());
@@ -60,7 +62,7 @@ impl StreamThreadCore {
         let Some(wanted) = &self.wanted else { return Ok(()) };
         let leaves = self.tasks.keys().any(|task| !wanted.contains(task));
         if leaves && self.has_uncommitted() {
-            self.plan_commit(now_ms)?;
+            self.plan_commit(now_ms, Offsets::Named)?;
         }
         self.steps.push_back(Step::Release);
         Ok(())

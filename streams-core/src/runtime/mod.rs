@@ -11,6 +11,7 @@ mod global_age;
 mod hanging;
 mod membership;
 mod meter;
+mod plain;
 mod rebuild;
 mod recovery;
 mod settings;
@@ -27,12 +28,13 @@ pub use self::core::StreamThreadCore;
 pub use crate::task::CommittedOffset;
 pub use effect::{
     Assignment, CallFailure, ChangelogRestore, Effect, FailureClass, GroupIdentity, Outcome, Reports, ResetTo,
-    RestoreFailure, RestoreJob, Restored,
+    RestoreFailure, RestoreJob, Restored, Undelivered,
 };
 pub use global::{GlobalCore, GlobalState};
 pub(crate) use hanging::HANGING_MS;
 pub use hanging::HangingTransaction;
 pub use meter::{AbortReason, CommitSample, RestoreProgress};
+pub use plain::class_of_offset_commit;
 pub use settings::{CoreParts, RuntimeSettings, StateOpener};
 pub use status::{CoreStatus, CoreTotals, TaskPhase, TaskStatus};
 pub use uncaught::{FailureLog, Reaction, StreamThreadExceptionResponse};

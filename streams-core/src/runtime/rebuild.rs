@@ -29,12 +29,17 @@ impl StreamThreadCore {
         if kept.acknowledge {
             self.steps.push_back(Step::Acknowledge);
         }
+        if !self.is_transactional() && self.producer_ready {
+            // Nothing that was sent can be taken back: it arrives, or is given up, before the log is read again.
+            self.steps.push_back(Step::Settle);
+        }
     }
 
     pub(super) fn drop_uncommitted(&mut self) {
         let closed = self.closed.take();
         self.undecided
             .extend(closed.into_iter().flat_map(|closed| closed.tasks));
+        self.plain_dropped();
         self.commit_now = false;
         self.epoch_size.dropped();
         self.transaction_overran = false;

@@ -31,6 +31,12 @@ impl StreamThreadCore {
                 partitions: partitions.clone(),
             })),
             Step::HeartbeatNow => Ok(Some(Effect::HeartbeatNow)),
+            Step::OpenProducer => Ok(Some(Effect::OpenProducer)),
+            Step::Settle => Ok(Some(Effect::Flush { epoch: self.epoch })),
+            Step::Claim => self.claim_effect(),
+            Step::ReadBack => Ok(self.read_back_effect()),
+            Step::Rejoin => Ok(Some(Effect::Rejoin)),
+            Step::Wait { .. } => Ok(None),
             Step::Release => self.release_and_take_up().map(|()| None),
             Step::Acknowledge => Ok(Some(Effect::Acknowledge {
                 tasks: self.tasks.keys().copied().collect(),
@@ -41,9 +47,13 @@ impl StreamThreadCore {
                 Ok(Some(Effect::Purge { before }))
             }
             Step::ListEnds => Ok(self.ends_effect(now_ms)),
-            Step::Begin | Step::Send | Step::Flush | Step::SendOffsets | Step::Commit | Step::Apply => {
-                self.commit_effect(step)
-            }
+            Step::Begin
+            | Step::Send
+            | Step::Flush
+            | Step::SendOffsets
+            | Step::Commit
+            | Step::Apply
+            | Step::CommitOffsets => self.commit_effect(step),
             Step::FetchCommitted | Step::ResolveReset | Step::ListChangelogs | Step::Restore(_) | Step::Assign(_) => {
                 self.start_up_effect(step, now_ms)
             }
@@ -81,8 +91,26 @@ impl StreamThreadCore {
                 self.ends_known(&ends.into_iter().collect(), now_ms);
                 Ok(())
             }
-            Step::Begin | Step::Send | Step::Flush | Step::SendOffsets | Step::Commit | Step::Apply => {
-                self.commit_step_done(&step, outcome, now_ms)
+            Step::Flush if matches!(outcome, Outcome::PartlyFlushed { .. }) => {
+                let Outcome::PartlyFlushed {
+                    reports,
+                    undelivered,
+                    total,
+                } = outcome
+                else {
+                    return Ok(());
+                };
+                self.partly_flushed(reports, &undelivered, total, now_ms)
+            }
+            Step::Begin
+            | Step::Send
+            | Step::Flush
+            | Step::SendOffsets
+            | Step::Commit
+            | Step::Apply
+            | Step::CommitOffsets => self.commit_step_done(&step, outcome, now_ms),
+            Step::OpenProducer | Step::Settle | Step::Claim | Step::ReadBack | Step::Rejoin | Step::Wait { .. } => {
+                self.plain_step_done(&step, outcome)
             }
             Step::FetchCommitted | Step::ResolveReset | Step::ListChangelogs | Step::Restore(_) | Step::Assign(_) => {
                 self.start_up_step_done(&step, outcome, now_ms)
@@ -102,7 +130,7 @@ impl StreamThreadCore {
         if step.is_start_up() {
             return self.start_up_failed(failing(&step), failure, now_ms);
         }
-        if step.is_in_background() && self.closed.is_none() {
+        if self.is_transactional() && step.is_in_background() && self.closed.is_none() {
             return self.orphan_failed(&step, failure, now_ms);
         }
         if matches!(
@@ -116,6 +144,9 @@ impl StreamThreadCore {
                 "a step failed and is left out"
             );
             return Ok(());
+        }
+        if !self.is_transactional() {
+            return self.plain_step_failed(step, failure, now_ms);
         }
         self.look_at_transaction_time(now_ms);
         match failure.class {
@@ -150,7 +181,11 @@ impl StreamThreadCore {
                 Ok(())
             }
             FailureClass::Fenced => self.fenced(failure, now_ms),
-            FailureClass::Fatal | FailureClass::Retriable | FailureClass::Abortable | FailureClass::StaleMember => {
+            FailureClass::Fatal
+            | FailureClass::Retriable
+            | FailureClass::Abortable
+            | FailureClass::StaleMember
+            | FailureClass::Unknown => {
                 tracing::warn!(
                     ?step,
                     code = failure.code,
@@ -198,7 +233,7 @@ impl StreamThreadCore {
                 self.look_for_a_duel(&failure, now_ms)?;
                 false
             }
-            FailureClass::Fatal => false,
+            FailureClass::Fatal | FailureClass::Unknown => false,
         };
         if !abort_settles {
             self.steps.retain(|step| *step != Step::Abort);
@@ -329,14 +364,14 @@ impl StreamThreadCore {
         self.plan_settling(kept);
     }
 
-    fn recreate_and_rebuild(&mut self) {
+    pub(super) fn recreate_and_rebuild(&mut self) {
         let kept = self.clear_steps();
         self.drop_uncommitted();
         self.plan_settling(kept.and_recreate());
     }
 }
 
-fn stop(step: &Step, failure: CallFailure) -> Box<Error> {
+pub(super) fn stop(step: &Step, failure: CallFailure) -> Box<Error> {
     Box::new(Error::Kafka {
         what: format!("{step:?}"),
         code: failure.code,

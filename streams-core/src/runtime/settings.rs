@@ -6,6 +6,7 @@ use streams_state::{StateError, StoreSpec, TaskState};
 
 use super::ResetTo;
 use crate::TaskId;
+use crate::config::ProcessingGuarantee;
 use crate::metrics::meters::Recording;
 use crate::processor::ErrorHandlers;
 use crate::stores::GlobalStores;
@@ -15,6 +16,8 @@ use crate::topology::{Topology, TopologyPlan};
 /// The settings of a stream thread's core. Times are milliseconds.
 #[derive(Clone, Debug)]
 pub struct RuntimeSettings {
+    /// `processing.guarantee`.
+    pub guarantee: ProcessingGuarantee,
     /// `commit.interval.ms`.
     pub commit_interval_ms: i64,
     /// `commit.adaptive`: also commit when the input is drained.
@@ -44,6 +47,7 @@ pub struct RuntimeSettings {
 impl Default for RuntimeSettings {
     fn default() -> Self {
         RuntimeSettings {
+            guarantee: ProcessingGuarantee::ExactlyOnceV2,
             commit_interval_ms: 100,
             commit_adaptive: true,
             max_task_idle_ms: 0,

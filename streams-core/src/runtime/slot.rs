@@ -64,6 +64,8 @@ pub(super) struct ClosedEpoch {
     pub(super) tasks: Vec<(TaskId, TaskEpoch)>,
     pub(super) reports: super::Reports,
     pub(super) started_ms: i64,
+    /// Its offsets are committed after it is applied (at least once).
+    pub(super) offsets_follow: bool,
     /// How long its transaction was open, once it is committed.
     pub(super) open_ms: i64,
     /// `commit{epoch}`, for what is logged from the close of the epoch until it is applied or given up.

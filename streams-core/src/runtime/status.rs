@@ -11,7 +11,7 @@ use crate::task::Task;
 /// Totals of a core since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CoreTotals {
-    /// Transactions committed.
+    /// Commits that succeeded: of transactions, or of offsets where there are none.
     pub commits: u64,
     /// Transactions aborted.
     pub aborts: u64,

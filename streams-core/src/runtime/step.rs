@@ -7,6 +7,8 @@ use crate::fetch::PartitionId;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     InitTransactions,
+    /// Without transactions: there is nothing to settle, only a producer to be made.
+    OpenProducer,
     FetchCommitted,
     ResolveReset,
     ListChangelogs,
@@ -21,6 +23,21 @@ pub(super) enum Step {
     SendOffsets,
     Commit,
     Abort,
+    /// Without transactions: the offsets of records that are processed.
+    CommitOffsets,
+    /// At most once: the offsets of records that are about to be processed.
+    Claim,
+    /// Whether a claim without an answer was carried out.
+    ReadBack,
+    /// Join the group as a new member, so that nothing counts any more that this one may have sent.
+    Rejoin,
+    /// Without transactions: let what was sent arrive, or be given up, before the log is read again.
+    Settle,
+    /// Go on at this time, or as soon as the group has given another epoch than this.
+    Wait {
+        until_ms: i64,
+        member_epoch: Option<i32>,
+    },
     RecreateProducer,
     Apply,
     /// Give away the tasks that are no longer wanted. No effect of its own.
@@ -36,7 +53,13 @@ impl Step {
     pub(super) fn is_of_commit(&self) -> bool {
         matches!(
             self,
-            Step::Begin | Step::Send | Step::Flush | Step::SendOffsets | Step::Commit | Step::Apply
+            Step::Begin
+                | Step::Send
+                | Step::Flush
+                | Step::SendOffsets
+                | Step::Commit
+                | Step::Apply
+                | Step::CommitOffsets
         )
     }
 
@@ -47,6 +70,9 @@ impl Step {
 
     /// Whether the step may be on its way while the next epoch is processed.
     pub(super) fn is_in_background(&self) -> bool {
-        matches!(self, Step::Flush | Step::SendOffsets | Step::Commit)
+        matches!(
+            self,
+            Step::Flush | Step::SendOffsets | Step::Commit | Step::CommitOffsets | Step::Claim | Step::Settle
+        )
     }
 }

@@ -26,10 +26,10 @@ pub(crate) struct IdleClock {
 
 impl IdleClock {
     pub(crate) fn readiness(&mut self, queues: &[PartitionQueue], max_idle_ms: i64, now_ms: i64) -> Readiness {
-        if queues.iter().all(|queue| queue.buffered() == 0) {
+        if queues.iter().all(|queue| queue.ready() == 0) {
             return Readiness::Empty;
         }
-        let empty = || queues.iter().filter(|queue| queue.buffered() == 0);
+        let empty = || queues.iter().filter(|queue| queue.ready() == 0);
         if empty().next().is_none() {
             self.idle_since_ms = None;
             return Readiness::Ready;

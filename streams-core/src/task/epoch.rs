@@ -1,11 +1,13 @@
-//! A task's part of a commit: close the epoch, name the offsets, then apply or forget.
+//! A task's part of a commit: close the epoch, name the offsets, then apply or forget; and of a claim.
 
 use streams_state::{EpochMetadata, StoreMetadata, TaskState};
 
 use super::Task;
+use super::queue::PartitionQueue;
 use crate::TopicPartition;
 use crate::codec::CommitMetadata;
 use crate::error::{Error, ProcessResult};
+use crate::fetch::PartitionId;
 use crate::processor::Schedules;
 
 /// An offset as it stands in a commit.
@@ -20,6 +22,20 @@ pub struct CommittedOffset {
     /// Base64 text: partition time and operator clocks (`TopicPartitionMetadata`).
     pub metadata: String,
 }
+
+/// What is known of the input offsets when an epoch is applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Applied {
+    /// They are committed, in one transaction with the changelog (exactly once).
+    Committed,
+    /// They are not: the changelog is visible before them, so the state may be ahead (at least once, design rule 2.7).
+    Ahead,
+    /// They were committed before anything was processed (at most once).
+    Claimed,
+}
+
+/// The entry of a claim's metadata that no other claim has. Java keeps entries that it does not know.
+const CLAIM: &str = "claim";
 
 /// What a task contributes to a commit.
 #[derive(Clone, Debug, Default)]
@@ -47,23 +63,9 @@ impl Task {
             .collect();
         let (mut offsets, mut moved) = (Vec::new(), false);
         for queue in &self.queues {
-            let metadata = CommitMetadata {
-                partition_time_ms: (queue.partition_time_ms >= 0).then_some(queue.partition_time_ms),
-                entries: operator_times
-                    .iter()
-                    .map(|(key, time)| (key.as_str().into(), *time))
-                    .collect(),
-            };
-            let offset = CommittedOffset {
-                topic_partition: queue.topic_partition.clone(),
-                offset: queue.position(),
-                leader_epoch: queue.leader_epoch(),
-                metadata: metadata
-                    .encode()
-                    .map_err(|error| Error::bug(format!("offset-commit metadata of task {}: {error}", self.id)))?,
-            };
+            let offset = self.offset_of(queue, queue.position(), None)?;
             moved |= queue.committed != Some(offset.offset);
-            if self.touched || queue.committed != Some(offset.offset) {
+            if self.is_touched() || queue.committed != Some(offset.offset) {
                 offsets.push(offset);
             }
         }
@@ -78,16 +80,69 @@ impl Task {
         })
     }
 
-    /// The transaction succeeded: the frozen overlay and the metadata go into the store in one batch. `acked` gives the
-    /// highest acknowledged changelog offset of a slot in this epoch.
+    /// An offset to commit, with the clocks as they are now.
+    fn offset_of(&self, queue: &PartitionQueue, offset: i64, claim: Option<i64>) -> ProcessResult<CommittedOffset> {
+        let clocks = self.cx.operator_times().chain(claim.map(|number| (CLAIM, number)));
+        let metadata = CommitMetadata {
+            partition_time_ms: (queue.partition_time_ms >= 0).then_some(queue.partition_time_ms),
+            entries: clocks.map(|(key, time)| (key.into(), time)).collect(),
+        };
+        Ok(CommittedOffset {
+            topic_partition: queue.topic_partition.clone(),
+            offset,
+            leader_epoch: queue.leader_epoch(),
+            metadata: metadata
+                .encode()
+                .map_err(|error| Error::bug(format!("offset-commit metadata of task {}: {error}", self.id)))?,
+        })
+    }
+
+    /// What a claim of up to `most` waiting records of each input commits (design rule 7). `number` is no other claim's.
+    pub(crate) fn claimable(&self, most: usize, number: i64) -> ProcessResult<Vec<(PartitionId, CommittedOffset)>> {
+        let mut offsets = Vec::new();
+        for queue in &self.queues {
+            if let Some(offset) = queue.claimable(most) {
+                offsets.push((queue.id, self.offset_of(queue, offset, Some(number))?));
+            }
+        }
+        Ok(offsets)
+    }
+
+    /// A claim succeeded: its records may be processed.
+    pub(crate) fn claim(&mut self, partition: PartitionId, offset: i64) -> ProcessResult {
+        self.queue_mut(partition)?.claim(offset);
+        Ok(())
+    }
+
+    /// The offsets of an epoch that is applied are committed too.
+    pub(crate) fn offsets_committed(&mut self, epoch: &TaskEpoch) {
+        self.ahead = false;
+        for offset in &epoch.offsets {
+            if let Some(queue) = self.queue_of(&offset.topic_partition) {
+                queue.committed = Some(offset.offset);
+            }
+        }
+    }
+
+    fn queue_of(&mut self, topic_partition: &TopicPartition) -> Option<&mut PartitionQueue> {
+        self.queues
+            .iter_mut()
+            .find(|queue| queue.topic_partition == *topic_partition)
+    }
+
+    /// Every changelog record of the epoch is acknowledged, under exactly-once the transaction is committed: the frozen
+    /// overlay and the metadata go into the store in one batch. `acked` gives the highest acknowledged changelog offset of a
+    /// slot in this epoch. The state never claims to contain inputs that the group does not know to be processed.
     pub(crate) fn apply(
         &mut self,
         epoch: &TaskEpoch,
         now_ms: i64,
         acked: &dyn Fn(u32) -> Option<i64>,
+        applied: Applied,
     ) -> ProcessResult {
         let span = self.span.clone();
         let _task = span.enter();
+        let inputs = self.contained_inputs(epoch, applied);
         let state = &mut self.cx.state;
         let stores = self.changelogs.iter().filter_map(|(store, slot)| {
             let changelog_topic_id = state
@@ -99,7 +154,8 @@ impl Task {
                 StoreMetadata {
                     changelog_topic_id,
                     position,
-                    own_commit: true,
+                    // Only a transaction leaves a marker of its own behind the last record (design rule 2.1).
+                    own_commit: applied == Applied::Committed,
                     applied_at_ms: now_ms,
                 },
             ))
@@ -108,10 +164,10 @@ impl Task {
             let changelog_topic_id = state
                 .store_metadata(*store)
                 .and_then(|before| before.changelog_topic_id);
-            let input = epoch.offsets.iter().find(|o| o.topic_partition.topic == *topic)?;
+            let (_, offset) = inputs.iter().find(|(input, _)| input.topic == *topic)?;
             let metadata = StoreMetadata {
                 changelog_topic_id,
-                position: input.offset,
+                position: *offset,
                 own_commit: false,
                 applied_at_ms: now_ms,
             };
@@ -119,31 +175,43 @@ impl Task {
         });
         let metadata = EpochMetadata {
             stores: stores.chain(from_inputs).collect(),
-            input_offsets: epoch
-                .offsets
+            input_offsets: inputs
                 .iter()
-                .map(|o| {
-                    (
-                        (o.topic_partition.topic.to_string(), o.topic_partition.partition),
-                        o.offset,
-                    )
-                })
+                .map(|(input, offset)| ((input.topic.to_string(), input.partition), *offset))
                 .collect(),
-            operator_times: epoch.operator_times.clone(),
+            // A copy that belongs to the offsets.
+            operator_times: match applied {
+                Applied::Ahead => Vec::new(),
+                Applied::Committed | Applied::Claimed => epoch.operator_times.clone(),
+            },
             now_ms,
         };
         state.apply(&metadata).map_err(|source| Error::state(self.id, source))?;
-        for offset in &epoch.offsets {
-            if let Some(queue) = self
-                .queues
-                .iter_mut()
-                .find(|queue| queue.topic_partition == offset.topic_partition)
-            {
-                queue.committed = Some(offset.offset);
-            }
+        match applied {
+            Applied::Committed => self.offsets_committed(epoch),
+            Applied::Ahead => self.ahead = true,
+            Applied::Claimed => {}
         }
         self.committed_schedules.clone_from(&epoch.schedules);
         Ok(())
+    }
+
+    /// Up to where the state contains the inputs, as far as the group knows: what lies beyond the committed offsets is read
+    /// again by whoever goes on (design rules 2.5 and 2.7).
+    fn contained_inputs(&self, epoch: &TaskEpoch, applied: Applied) -> Vec<(TopicPartition, i64)> {
+        let contained = |offset: &CommittedOffset| {
+            let queue = self
+                .queues
+                .iter()
+                .find(|queue| queue.topic_partition == offset.topic_partition);
+            let known = queue.and_then(|queue| queue.committed);
+            let up_to = match applied {
+                Applied::Committed => Some(offset.offset),
+                Applied::Ahead | Applied::Claimed => known.map(|known| known.min(offset.offset)),
+            };
+            up_to.map(|up_to| (offset.topic_partition.clone(), up_to))
+        };
+        epoch.offsets.iter().filter_map(contained).collect()
     }
 
     /// Gives up everything that is not committed and hands the store back: the nodes, caches, clocks and queues are

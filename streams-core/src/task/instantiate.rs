@@ -49,6 +49,8 @@ pub(crate) struct TaskSeed<'a> {
     pub(crate) schedules: Schedules,
     /// What the task measures; they outlive it.
     pub(crate) meters: Rc<TaskMeters>,
+    /// Whether records are claimed before they are processed (at most once).
+    pub(crate) claims: bool,
 }
 
 impl Task {
@@ -69,6 +71,7 @@ impl Task {
             now_ms,
             schedules,
             meters,
+            claims,
         } = seed;
         let span = tracing::info_span!("task", task_id = %id);
         let entered = span.clone().entered();
@@ -80,7 +83,10 @@ impl Task {
         let (stores, changelogs, source_changelogs) = make_stores(topology, plan, &mut cx, first_slot, &budget)?;
         let mut graph = BuiltGraph::default();
         let sources = make_nodes(topology, plan, &stores, &mut cx, &mut graph)?;
-        let queues = make_queues(topology, plan, inputs, &partition_times, &cx.meters)?;
+        let mut queues = make_queues(topology, plan, inputs, &partition_times, &cx.meters)?;
+        if claims {
+            queues.iter_mut().for_each(PartitionQueue::claim_first);
+        }
         let close_hooks = graph.close;
         for init in graph.init {
             init(&mut cx)?;
@@ -104,6 +110,7 @@ impl Task {
             idle: IdleClock::default(),
             limits,
             touched,
+            ahead: false,
             committed_schedules,
         })
     }

@@ -20,7 +20,7 @@ use choice::{IdleClock, Readiness, smallest_head};
 use queue::PartitionQueue;
 
 pub use epoch::CommittedOffset;
-pub(crate) use epoch::TaskEpoch;
+pub(crate) use epoch::{Applied, TaskEpoch};
 #[cfg(feature = "kafka")]
 pub(crate) use instantiate::scope_of;
 pub(crate) use instantiate::{TaskInput, TaskSeed};
@@ -53,6 +53,8 @@ pub(crate) struct Task {
     limits: TaskLimits,
     /// Something was processed or punctuated since the last commit.
     touched: bool,
+    /// Something is applied whose input offsets are not committed (at least once).
+    ahead: bool,
     /// Punctuation schedules as of the last commit.
     committed_schedules: Schedules,
 }
@@ -130,7 +132,7 @@ impl Task {
             ..
         } = self;
         for queue in queues.iter_mut() {
-            while queue.head_timestamp_ms.is_none() {
+            while queue.head_timestamp_ms.is_none() && queue.ready() > 0 {
                 let Some((batch, index)) = queue.head() else { break };
                 let source = sources.get(queue.source).ok_or_else(no_source)?;
                 // The usual case looks at nothing but the timestamp.
@@ -232,7 +234,17 @@ impl Task {
 
     /// Whether a commit would have something of this task.
     pub(crate) fn is_touched(&self) -> bool {
-        self.touched
+        self.touched || self.ahead
+    }
+
+    /// At most once: whether a claimed record waits to be processed.
+    pub(crate) fn has_claimed(&self) -> bool {
+        self.queues.iter().any(|queue| queue.ready() > 0)
+    }
+
+    /// At most once: whether a record waits to be claimed.
+    pub(crate) fn has_unclaimed(&self) -> bool {
+        self.queues.iter().any(|queue| queue.buffered() > queue.ready())
     }
 
     /// Whether only transaction markers were passed since the last commit: rides along, never asks for a commit itself.

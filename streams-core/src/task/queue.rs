@@ -35,6 +35,8 @@ pub(crate) struct PartitionQueue {
     pub(crate) partition_time_ms: i64,
     /// What the group holds: the offset of the last commit known to have succeeded, with its metadata.
     pub(crate) committed: Option<i64>,
+    /// At most once: how many of the waiting records are claimed. `None` = no claim is needed.
+    claimed: Option<usize>,
 }
 
 impl PartitionQueue {
@@ -60,6 +62,7 @@ impl PartitionQueue {
             head_timestamp_ms: None,
             partition_time_ms: -1,
             committed: None,
+            claimed: None,
         }
     }
 
@@ -97,6 +100,49 @@ impl PartitionQueue {
         self.buffered
     }
 
+    /// From now on a record may be processed only once it is [claimed](Self::claim) (design rule 7).
+    pub(crate) fn claim_first(&mut self) {
+        self.claimed = Some(0);
+    }
+
+    /// How many of the waiting records may be processed.
+    pub(crate) fn ready(&self) -> usize {
+        self.claimed.unwrap_or(self.buffered)
+    }
+
+    /// What a claim of up to `most` waiting records would commit: the position behind them. `None` if that is committed.
+    pub(crate) fn claimable(&self, most: usize) -> Option<i64> {
+        let mut left = most;
+        let mut behind = self.next_offset;
+        for element in &self.elements {
+            match element {
+                Element::Records(batch, index) => {
+                    let waiting = batch.len() - *index;
+                    if waiting > left {
+                        let next = batch.offset(index + left);
+                        return (self.committed != Some(next)).then_some(next);
+                    }
+                    left -= waiting;
+                    behind = batch.offset(batch.len() - 1) + 1;
+                }
+                Element::Eof(offset) => behind = behind.max(*offset),
+            }
+        }
+        (self.committed != Some(behind)).then_some(behind)
+    }
+
+    /// The group holds `offset` now, by our own commit: the waiting records below it may be processed.
+    pub(crate) fn claim(&mut self, offset: i64) {
+        let below = |element: &Element| match element {
+            Element::Records(batch, index) => (*index..batch.len())
+                .take_while(|at| batch.offset(*at) < offset)
+                .count(),
+            Element::Eof(_) => 0,
+        };
+        self.claimed = Some(self.elements.iter().map(below).sum());
+        self.committed = Some(offset);
+    }
+
     /// The bytes of batches that are not whole processed.
     pub(crate) fn buffered_bytes(&self) -> usize {
         self.buffered_bytes
@@ -122,6 +168,9 @@ impl PartitionQueue {
             self.leader_epoch = batch.leader_epoch(*index);
             *index += 1;
             self.buffered -= 1;
+            if let Some(claimed) = &mut self.claimed {
+                *claimed = claimed.saturating_sub(1);
+            }
             self.head_timestamp_ms = None;
             if *index >= batch.len() {
                 self.buffered_bytes -= batch.heap_bytes();
@@ -185,6 +234,38 @@ mod tests {
             queue.pop();
         }
         assert_eq!((queue.position(), queue.is_drained()), (61, true));
+    }
+
+    #[test]
+    fn rule_7_a_claim_names_what_lies_behind_the_records_about_to_be_processed_and_frees_only_them() {
+        let mut queue = queue(10);
+        queue.claim_first();
+        queue.push_records(batch(10..13));
+        queue.push_records(batch(20..23));
+        assert_eq!((queue.ready(), queue.claimable(2)), (0, Some(12)));
+        assert_eq!((queue.claimable(3), queue.claimable(4)), (Some(20), Some(21)));
+        assert_eq!(queue.claimable(100), Some(23));
+        queue.claim(21);
+        assert_eq!((queue.ready(), queue.claimable(4)), (4, None));
+        // What comes later is not part of it.
+        queue.push_records(batch(23..25));
+        for left in (0..4).rev() {
+            queue.pop();
+            assert_eq!(queue.ready(), left);
+        }
+        assert_eq!((queue.position(), queue.buffered()), (21, 4));
+        assert_eq!(queue.claimable(100), Some(25));
+    }
+
+    #[test]
+    fn rule_7_a_claim_passes_the_marks_behind_its_records() {
+        let mut queue = queue(10);
+        queue.claim_first();
+        queue.push_records(batch(10..12));
+        queue.push_eof(13);
+        assert_eq!((queue.claimable(1), queue.claimable(2)), (Some(11), Some(13)));
+        queue.claim(13);
+        assert_eq!((queue.ready(), queue.claimable(2)), (2, None));
     }
 
     #[test]

@@ -226,6 +226,15 @@ impl MemoryBroker {
         Ok(())
     }
 
+    /// Commits offsets of the group outside of transactions. Whether the group takes them was asked before.
+    pub fn commit_offsets(&mut self, offsets: Vec<(TopicPartition, i64, String)>) {
+        self.offset_requests += 1;
+        let request = self.offset_requests;
+        for (topic_partition, offset, metadata) in offsets {
+            self.committed.insert(topic_partition, (request, (offset, metadata)));
+        }
+    }
+
     /// Ends the open transaction, if there is one. Asked again it gives the same answer.
     ///
     /// # Errors

@@ -24,6 +24,9 @@ pub struct MemoryShell {
     consumer: MemoryConsumer,
     reports: BTreeMap<u32, Reports>,
     sent: Vec<String>,
+    /// Without transactions nothing has to be begun: records are sent as they are.
+    plain: bool,
+    rejoins: bool,
 }
 
 impl MemoryShell {
@@ -36,7 +39,14 @@ impl MemoryShell {
             consumer: MemoryConsumer::default(),
             reports: BTreeMap::new(),
             sent: Vec::new(),
+            plain: false,
+            rejoins: false,
         }
+    }
+
+    /// Whether the core asked since the last call to join the group as a new member.
+    pub fn take_rejoin(&mut self) -> bool {
+        std::mem::take(&mut self.rejoins)
     }
 
     /// Ends the transaction at the broker without anybody being told, as when an answer is lost.
@@ -80,8 +90,13 @@ impl MemoryShell {
                 self.session = Some(broker.init_producer(&self.transactional_id));
                 Outcome::Done
             }
+            Effect::OpenProducer => {
+                self.plain = true;
+                Outcome::Done
+            }
             Effect::RecreateProducer => {
                 self.session = None;
+                self.plain = false;
                 Outcome::Done
             }
             Effect::FetchCommitted { partitions } if !partitions.iter().all(|tp| broker.is_stable(tp)) => {
@@ -137,6 +152,19 @@ impl MemoryShell {
                     .collect();
                 self.with_session(|session| broker.send_offsets(session, offsets, now_ms))
             }
+            Effect::CommitOffsets { offsets, .. } => {
+                broker.commit_offsets(
+                    offsets
+                        .into_iter()
+                        .map(|o| (o.topic_partition, o.offset, o.metadata))
+                        .collect(),
+                );
+                Outcome::Done
+            }
+            Effect::Rejoin => {
+                self.rejoins = true;
+                Outcome::Done
+            }
             Effect::CommitTransaction { .. } => self.with_session(|session| broker.end_transaction(session, true)),
             Effect::AbortTransaction => {
                 self.reports.clear();
@@ -168,9 +196,10 @@ impl MemoryShell {
     }
 
     fn send(&mut self, epoch: u32, core: &mut StreamThreadCore, broker: &mut MemoryBroker, now_ms: i64) -> Outcome {
-        let Some(session) = self.session.clone() else {
+        let session = self.session.clone();
+        if session.is_none() && !self.plain {
             return failed(FailureClass::Fenced, "_FENCED", "no producer");
-        };
+        }
         let reports = self.reports.entry(epoch).or_default();
         for outbox in core.outboxes() {
             for record in outbox.iter() {
@@ -179,12 +208,12 @@ impl MemoryShell {
                     ANY_PARTITION => any_partition(record.key, broker.partitions(topic)),
                     partition => partition,
                 };
-                match broker.send(
-                    &session,
-                    &TopicPartition::new(topic, partition),
-                    log_record(&record),
-                    now_ms,
-                ) {
+                let (at, record_sent) = (TopicPartition::new(topic, partition), log_record(&record));
+                let taken = match &session {
+                    Some(session) => broker.send(session, &at, record_sent, now_ms),
+                    None => Ok(broker.log_mut(&at).map(|log| log.append(record_sent, None))),
+                };
+                match taken {
                     Err(error) => return failed(FailureClass::Fenced, "_FENCED", &error.to_string()),
                     Ok(None) => {
                         return failed(

@@ -73,6 +73,10 @@ impl World<'_> {
                 thread.producer.fenced = false;
                 Outcome::Done
             }
+            Effect::OpenProducer | Effect::CommitOffsets { .. } | Effect::Rejoin => {
+                let message = "only exactly_once_v2 is simulated".to_owned();
+                return Err(Box::new(streams_core::Error::Topics { message }));
+            }
             Effect::FetchCommitted { partitions } => return Ok(Some(Request::Committed(partitions))),
             Effect::ResolveReset { partitions } => return Ok(Some(Request::Resolve(partitions))),
             Effect::ListChangelogs { partitions } => return Ok(Some(Request::Changelogs(partitions))),

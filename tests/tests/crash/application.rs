@@ -41,6 +41,8 @@ impl Kind {
 /// An application with what it has on the broker and on disk.
 pub(crate) struct Application {
     pub(crate) kind: Kind,
+    /// `processing.guarantee`.
+    guarantee: &'static str,
     pub(crate) id: String,
     pub(crate) input: String,
     pub(crate) output: String,
@@ -51,8 +53,14 @@ pub(crate) struct Application {
 
 impl Application {
     pub(crate) fn new(kind: Kind) -> Self {
+        Self::under(kind, "exactly_once_v2")
+    }
+
+    /// As `new`, with this guarantee.
+    pub(crate) fn under(kind: Kind, guarantee: &'static str) -> Self {
         Application {
             kind,
+            guarantee,
             id: unique(kind.name()),
             input: topic(&format!("{}-in", kind.name()), PARTITIONS),
             output: topic(&format!("{}-out", kind.name()), PARTITIONS),
@@ -86,8 +94,9 @@ impl Application {
             .env(
                 "APPLICATION",
                 format!(
-                    "{} {} {} {} {state}",
+                    "{} {} {} {} {} {state}",
                     self.kind.name(),
+                    self.guarantee,
                     self.id,
                     self.input,
                     self.output
@@ -175,14 +184,14 @@ fn application() {
         .with_writer(std::io::stderr)
         .init();
     let orders = std::env::var("APPLICATION").unwrap();
-    let [kind, id, input, output, state] = orders.split(' ').collect::<Vec<_>>()[..] else {
+    let [kind, guarantee, id, input, output, state] = orders.split(' ').collect::<Vec<_>>()[..] else {
         panic!("APPLICATION={orders}")
     };
     let mut properties = vec![
         ("application.id", id.to_owned()),
         ("bootstrap.servers", std::env::var("KAFKA_BOOTSTRAP").unwrap()),
         ("state.dir", state.to_owned()),
-        ("processing.guarantee", "exactly_once_v2".to_owned()),
+        ("processing.guarantee", guarantee.to_owned()),
         ("auto.offset.reset", "earliest".to_owned()),
     ];
     if kind == Kind::CountEach.name() {

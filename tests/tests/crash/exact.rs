@@ -39,6 +39,37 @@ pub(crate) fn assert_exact(app: &Application) {
     }
 }
 
+/// How often each record of the input was copied, by its place.
+pub(crate) fn copies(app: &Application) -> Vec<usize> {
+    let mut copies = vec![0; app.produced.borrow().len()];
+    for record in broker().collect(&app.output).unwrap() {
+        copies[record.value_text().parse::<usize>().unwrap()] += 1;
+    }
+    copies
+}
+
+/// The last count of each key in the output, beside the number of its records in the input. The changelog says the same as
+/// the output.
+pub(crate) fn counts(app: &Application) -> BTreeMap<String, (i64, i64)> {
+    let last = |topic: &str| {
+        let values = by_key(&broker().collect(topic).unwrap()).into_iter();
+        let number = |values: Vec<Vec<u8>>| i64::from_be_bytes(values.last().unwrap().as_slice().try_into().unwrap());
+        values
+            .map(|(key, values)| (key, number(values)))
+            .collect::<BTreeMap<_, _>>()
+    };
+    let outputs = last(&app.output);
+    assert_eq!(last(&app.changelog()), outputs);
+    let mut counts: BTreeMap<String, (i64, i64)> = BTreeMap::new();
+    for key in app.produced.borrow().iter() {
+        counts.entry(format!("k{key:07}")).or_default().1 += 1;
+    }
+    for (key, count) in outputs {
+        counts.get_mut(&key).expect("a key that was never produced").0 = count;
+    }
+    counts
+}
+
 fn by_key(records: &[Record]) -> BTreeMap<String, Vec<Vec<u8>>> {
     let mut keys: BTreeMap<String, Vec<Vec<u8>>> = BTreeMap::new();
     for record in records {

@@ -4,7 +4,7 @@ use streams_testkit::{Exit, RunningApp};
 use streams_tests::broker;
 
 use crate::application::{Application, Kind, LIMIT, wait_running};
-use crate::exact::{Transactions, assert_exact};
+use crate::exact::{Transactions, assert_exact, copies};
 
 /// SIGABRT.
 const ABORTED: Exit = Exit::Signal(6);
@@ -83,6 +83,42 @@ fn counts_and_changelog_are_exact_after_an_abort_at_each_point() {
     println!("killed during a full restore: {restored} records restored");
     assert!(restored > 0);
     assert_exact(&app);
+}
+
+/// The points of a commit without transactions.
+const PLAIN_POINTS: [Point; 5] = [
+    working("after-send", 2),
+    working("after-flush-before-offsets", 2),
+    working("after-apply", 1),
+    working("before-offsets", 2),
+    working("after-offsets", 2),
+];
+
+#[test]
+fn at_least_once_loses_nothing_by_an_abort_at_each_point_and_repeats_something() {
+    let app = Application::under(Kind::Copy, "at_least_once");
+    for point in &PLAIN_POINTS {
+        die_at(&app, point);
+        come_back(&app);
+    }
+    let copies = copies(&app);
+    assert!(copies.iter().all(|times| *times >= 1), "lost");
+    assert!(
+        copies.iter().any(|times| *times > 1),
+        "no abort hit the gap between outputs and offsets"
+    );
+}
+
+#[test]
+fn at_most_once_repeats_nothing_by_an_abort_at_each_point_and_loses_something() {
+    let app = Application::under(Kind::Copy, "at_most_once");
+    for point in &PLAIN_POINTS {
+        die_at(&app, point);
+        come_back(&app);
+    }
+    let copies = copies(&app);
+    assert!(copies.iter().all(|times| *times <= 1), "repeated");
+    assert!(copies.contains(&0), "no abort hit a claim");
 }
 
 fn feed(app: &Application) {

@@ -18,7 +18,7 @@ fn setting(name: &str, default: u32) -> u32 {
 }
 
 /// One life of the process, between start and SIGKILL.
-struct Life {
+pub(crate) struct Life {
     restored: u64,
     running_ms: u128,
     first_record_ms: u128,
@@ -68,7 +68,7 @@ fn some_keys(keys: u32, records: u64, seeded: &mut Seeded) -> Vec<u32> {
 
 /// Kills it `STREAMS_CRASH_ROUNDS` times, then lets it finish and stops it in an orderly way. Answers its lives, the last
 /// one's restore included, without ends.
-fn under_kills(app: &Application, keys: u32) -> Vec<Life> {
+pub(crate) fn under_kills(app: &Application, keys: u32) -> Vec<Life> {
     let mut seeded = Seeded::from_env().unwrap();
     let mut lives: Vec<Life> = (0..setting("STREAMS_CRASH_ROUNDS", 5))
         .map(|_| live_and_die(app, keys, &mut seeded))

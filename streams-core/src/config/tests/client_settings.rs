@@ -55,6 +55,43 @@ fn a_main_consumer_is_as_the_shell_needs_it() {
 }
 
 #[test]
+fn rule_2_7_without_transactions_the_isolation_is_javas_unless_it_is_given_and_changelogs_are_read_committed() {
+    let of = |pairs: &[(&str, &str)], client| with(pairs, client)["isolation.level"].clone();
+    let alos = ("processing.guarantee", "at_least_once");
+    let given = ("consumer.isolation.level", "read_committed");
+    assert_eq!(of(&[alos], Client::Main), "read_uncommitted");
+    assert_eq!(of(&[alos], Client::Global), "read_uncommitted");
+    assert_eq!(of(&[alos, given], Client::Main), "read_committed");
+    assert_eq!(of(&[alos], Client::Restore), "read_committed");
+    let amos = ("processing.guarantee", "at_most_once");
+    for client in [Client::Main, Client::Restore, Client::Global] {
+        assert_eq!(of(&[amos], client), "read_committed");
+    }
+}
+
+#[test]
+fn without_transactions_a_producer_has_no_transactional_id_and_commits_come_every_30_s() {
+    for guarantee in ["at_least_once", "at_most_once"] {
+        let pairs = [
+            ("processing.guarantee", guarantee),
+            ("producer.transactional.id", "mine"),
+        ];
+        let producer = with(&pairs, Client::Producer);
+        assert!(!producer.contains_key("transactional.id"), "{producer:?}");
+        assert_eq!(
+            (producer["enable.idempotence"].as_str(), producer["acks"].as_str()),
+            ("true", "all")
+        );
+        assert!(
+            warnings(&pairs)
+                .join("\n")
+                .contains("transactional.id: it is not taken")
+        );
+        assert_eq!(parsed(&pairs).unwrap().effective_commit_interval_ms(), 30_000);
+    }
+}
+
+#[test]
 fn a_producers_times_stay_within_its_transactions() {
     let pairs = [
         ("request.timeout.ms", "40000"),

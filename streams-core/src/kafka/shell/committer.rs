@@ -8,10 +8,14 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::clock::Clock;
+use super::offsets;
 use crate::error::{Error, ProcessResult};
 use crate::kafka::consumer::WakeHandle;
 use crate::kafka::errors::TxnError;
+use crate::kafka::group::OffsetCommitter;
 use crate::kafka::producer::{GroupIdentity, OffsetCommit, TransactionalProducer};
+use crate::membership::codec::offset_commit::OffsetCommitRequest;
+use crate::runtime::CallFailure;
 
 /// One slice of a call that may be made again, milliseconds.
 pub(super) const SLICE_MS: u64 = 2_000;
@@ -26,6 +30,16 @@ pub(super) enum CommitCall {
     SendOffsets(Vec<OffsetCommit>, GroupIdentity),
     /// Commit the transaction.
     Commit,
+    /// Commit offsets outside of transactions, on the group's own connection.
+    Offsets(OffsetCommitter, OffsetCommitRequest),
+}
+
+/// Why a call did not succeed.
+pub(super) enum CallError {
+    /// The producer's.
+    Producer(TxnError),
+    /// The group's.
+    Group(CallFailure),
 }
 
 impl CommitCall {
@@ -35,15 +49,21 @@ impl CommitCall {
             CommitCall::Flush => "flush",
             CommitCall::SendOffsets(..) => "send-offsets",
             CommitCall::Commit => "commit",
+            CommitCall::Offsets(..) => "commit-offsets",
         }
     }
 
-    fn make(&self, producer: &TransactionalProducer) -> Result<(), TxnError> {
-        match self {
+    fn make(&self, producer: &TransactionalProducer) -> Result<(), CallError> {
+        let done = match self {
             CommitCall::Flush => producer.flush(SLICE_MS),
             CommitCall::SendOffsets(offsets, group) => producer.send_offsets(offsets, group, SLICE_MS),
             CommitCall::Commit => producer.commit(SLICE_MS),
-        }
+            CommitCall::Offsets(group, request) => {
+                let answer = group.commit(request.clone(), Duration::from_millis(SLICE_MS));
+                return offsets::result_of(answer).map_err(CallError::Group);
+            }
+        };
+        done.map_err(CallError::Producer)
     }
 }
 
@@ -51,7 +71,7 @@ impl CommitCall {
 pub(super) struct Finished {
     pub(super) producer: TransactionalProducer,
     pub(super) call: CommitCall,
-    pub(super) result: Result<(), TxnError>,
+    pub(super) result: Result<(), CallError>,
     /// How long the call took.
     pub(super) took_ns: u64,
 }

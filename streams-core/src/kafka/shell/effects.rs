@@ -1,9 +1,12 @@
 //! Effects of the core, carried out with librdkafka.
 
+use streams_state::StateDirectory;
+
 use super::clock::Watch;
 use super::cluster::{Cluster, failure_of};
-use super::committer::{CALL_BOUND_MS, CommitCall, Committer, Finished, SLICE_MS};
+use super::committer::{CALL_BOUND_MS, CallError, CommitCall, Committer, Finished, SLICE_MS};
 use super::hooks;
+use super::offsets;
 use super::restorer::Restorer;
 use crate::TopicPartition;
 use crate::error::{Error, ProcessResult};
@@ -11,9 +14,9 @@ use crate::kafka::admin::{Isolation, OffsetSpec};
 use crate::kafka::consumer::{AssignedPartition, BatchConsumer};
 use crate::kafka::errors::{ClientError, Reaction, TxnError, TxnErrorClass};
 use crate::kafka::group::CommandSender;
-use crate::kafka::producer::{GroupIdentity, OffsetCommit, TransactionalProducer};
+use crate::kafka::producer::{GroupIdentity, OffsetCommit, Reports as DeliveryReports, TransactionalProducer};
 use crate::membership::MembershipCommand;
-use crate::runtime::{CallFailure, CommittedOffset, Effect, FailureClass, Outcome, Reports, ResetTo, StreamThreadCore};
+use crate::runtime::{CallFailure, CommittedOffset, Effect, FailureClass, Outcome, ResetTo, StreamThreadCore};
 
 /// `init_transactions` waits for the coordinator, which may have to abort a transaction first.
 const INIT_MS: u64 = 30_000;
@@ -34,6 +37,8 @@ pub(super) struct Clients {
     pub(super) committer: Committer,
     /// `commit.pipelined`: whether the stream thread goes on while the committer works.
     pub(super) pipelined: bool,
+    /// Whether there are transactions (exactly once).
+    pub(super) transactional: bool,
     pub(super) producer_config: Vec<(String, String)>,
     pub(super) cluster: Cluster,
     pub(super) restorer: Restorer,
@@ -44,6 +49,10 @@ pub(super) struct Clients {
     pub(super) took_ns: Vec<(&'static str, u64)>,
     /// The producer's number of the open epoch.
     pub(super) producer_epoch: u32,
+    /// Without transactions nothing is begun: the core's epoch that the producer's number belongs to.
+    pub(super) sent_epoch: Option<u32>,
+    /// The core's epoch that is being flushed.
+    pub(super) flushing_epoch: u32,
 }
 
 impl Clients {
@@ -78,8 +87,10 @@ impl Clients {
     ) -> ProcessResult<Option<Outcome>> {
         let outcome = match effect {
             Effect::InitTransactions => self.init(),
+            Effect::OpenProducer => self.open(),
             Effect::RecreateProducer => {
                 self.producer = None;
+                self.sent_epoch = None;
                 Outcome::Done
             }
             Effect::FetchCommitted { partitions } => self.committed(&partitions),
@@ -121,8 +132,19 @@ impl Clients {
                 }
                 Err(error) => refused(&error),
             },
-            Effect::Send { .. } => return self.send(core),
-            Effect::Flush { .. } => return self.hand_over(CommitCall::Flush),
+            Effect::Send { epoch } => {
+                if !self.transactional && self.sent_epoch != Some(epoch) {
+                    match self.producer()?.begin() {
+                        Ok(number) => (self.producer_epoch, self.sent_epoch) = (number, Some(epoch)),
+                        Err(error) => return Ok(Some(refused(&error))),
+                    }
+                }
+                return self.send(core);
+            }
+            Effect::Flush { epoch } => {
+                self.flushing_epoch = epoch;
+                return self.hand_over(CommitCall::Flush);
+            }
             Effect::SendOffsets { offsets, group, .. } => {
                 let identity = GroupIdentity {
                     group_id: self.group_id.clone(),
@@ -134,6 +156,16 @@ impl Clients {
                 return self.hand_over(CommitCall::SendOffsets(offsets, identity));
             }
             Effect::CommitTransaction { .. } => return self.hand_over(CommitCall::Commit),
+            Effect::CommitOffsets { offsets, group } => {
+                hooks::reach("before-offsets");
+                let request = offsets::request_of(&self.group_id, offsets, group);
+                return self.hand_over(CommitCall::Offsets(self.membership.offsets(), request));
+            }
+            Effect::Rejoin => {
+                let member_id = StateDirectory::fresh_member_id();
+                self.membership.send(MembershipCommand::Rejoin { member_id });
+                Outcome::Done
+            }
             Effect::AbortTransaction => ended(self.producer()?.abort(SLICE_MS)),
             Effect::Apply { .. } => {
                 core.apply(now_ms)?;
@@ -185,9 +217,11 @@ impl Clients {
         self.producer = Some(producer);
         let outcome = match (call, result) {
             (CommitCall::Flush, Ok(())) => self.flushed(core)?,
-            (CommitCall::SendOffsets(..), result) => Some(hooked("after-offsets-sent-before-commit", ended(result))),
-            (CommitCall::Commit, result) => Some(hooked("after-commit-before-apply", ended(result))),
-            (CommitCall::Flush, Err(error)) => Some(refused(&error)),
+            (CommitCall::SendOffsets(..), Ok(())) => Some(hooked("after-offsets-sent-before-commit", Outcome::Done)),
+            (CommitCall::Commit, Ok(())) => Some(hooked("after-commit-before-apply", Outcome::Done)),
+            (CommitCall::Offsets(..), Ok(())) => Some(hooked("after-offsets", Outcome::Done)),
+            (_, Err(CallError::Producer(error))) => Some(refused(&error)),
+            (_, Err(CallError::Group(failure))) => Some(Outcome::Failed(failure)),
         };
         if let Some(outcome) = outcome {
             core.on_outcome(outcome, now_ms())?;
@@ -209,6 +243,20 @@ impl Clients {
                 let ready = producer.init_transactions(INIT_MS);
                 self.producer = Some(producer);
                 ended(ready)
+            }
+            Err(error) => refused(&error),
+        }
+    }
+
+    /// A producer without transactions is ready when it is made.
+    fn open(&mut self) -> Outcome {
+        if self.producer.is_some() {
+            return Outcome::Done;
+        }
+        match TransactionalProducer::new(&self.producer_config) {
+            Ok(producer) => {
+                self.producer = Some(producer);
+                Outcome::Done
             }
             Err(error) => refused(&error),
         }
@@ -294,7 +342,17 @@ impl Clients {
 
     /// Looks at the delivery reports of the epoch, which are all in. `None`: the core was told.
     fn flushed(&mut self, core: &mut StreamThreadCore) -> ProcessResult<Option<Outcome>> {
-        let reports = self.producer()?.reports(self.producer_epoch);
+        // Without transactions an epoch in which nothing was sent has no number of its own.
+        let reports = match self.transactional || self.sent_epoch == Some(self.flushing_epoch) {
+            true => self.producer()?.reports(self.producer_epoch),
+            false => DeliveryReports::default(),
+        };
+        if !self.transactional {
+            return Ok(Some(match offsets::replacing(&reports) {
+                Some(failure) => class_failed(TxnErrorClass::Fatal, &failure.name, &failure.message),
+                None => hooked("after-flush-before-offsets", offsets::flushed(&reports)),
+            }));
+        }
         if let Some(failure) = reports.failed.first() {
             let topic_partition = TopicPartition::new(failure.topic.clone(), failure.partition);
             return match failure.reaction() {
@@ -304,20 +362,13 @@ impl Clients {
                     &failure.message,
                 ))),
                 reaction => {
-                    let retriable = matches!(
-                        reaction,
-                        Reaction::AbortAndRewind | Reaction::AbortAndRejoin | Reaction::Again
-                    );
+                    let retriable = offsets::is_retriable(reaction);
                     core.on_undelivered(&topic_partition, &failure.name, &failure.message, retriable)
                         .map(|()| None)
                 }
             };
         }
-        let highest = reports.slots().collect();
-        let flushed = Outcome::Flushed(Reports {
-            highest,
-            acknowledged: reports.acked,
-        });
+        let flushed = Outcome::Flushed(offsets::reports_of(&reports));
         Ok(Some(hooked("after-flush-before-offsets", flushed)))
     }
 

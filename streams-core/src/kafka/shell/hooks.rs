@@ -5,7 +5,7 @@
 
 /// The points, in the order of a commit and a task's life.
 #[cfg(feature = "test-hooks")]
-pub(crate) const POINTS: [&str; 8] = [
+pub(crate) const POINTS: [&str; 10] = [
     "after-flush-before-offsets",
     "after-offsets-sent-before-commit",
     "after-commit-before-apply",
@@ -14,6 +14,9 @@ pub(crate) const POINTS: [&str; 8] = [
     "during-revoke",
     "after-send",
     "before-acknowledge",
+    // Around the OffsetCommit of the guarantees without transactions.
+    "before-offsets",
+    "after-offsets",
 ];
 
 /// What a hook does.

@@ -161,6 +161,7 @@ impl Inner {
         let threads = usize::try_from(self.config.num_stream_threads).unwrap_or(1).max(1);
         let share = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX) / threads;
         RuntimeSettings {
+            guarantee: self.config.processing_guarantee,
             commit_interval_ms: self.config.effective_commit_interval_ms(),
             commit_adaptive: self.config.commit_adaptive,
             max_task_idle_ms: self.config.max_task_idle_ms,

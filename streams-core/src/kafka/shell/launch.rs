@@ -13,10 +13,10 @@ use super::instance::{Inner, ThreadHandle};
 use super::restorer::Restorer;
 use super::state::State;
 use super::thread::{Shared, StreamThread, ThreadEvent, admin};
-use crate::config::ClientIds;
+use crate::config::{ClientIds, ProcessingGuarantee};
 use crate::error::{Error, ProcessResult};
 use crate::kafka::consumer::BatchConsumer;
-use crate::kafka::group::{GroupTarget, MembershipConfig, StreamsMembership};
+use crate::kafka::group::{GroupTarget, MembershipConfig, StreamsMembership, leave_surplus};
 use crate::membership::TaskGate;
 use crate::metrics::publish::ThreadMetrics;
 use crate::runtime::StreamThreadCore;
@@ -32,6 +32,28 @@ pub(super) struct Launcher {
 }
 
 impl Launcher {
+    /// Under exactly-once the stored one, so that a restart goes on at once: the transactional id fences a second process of
+    /// the same identity. Otherwise nothing does, and a member has an id that nobody had before (design rule 6.1); the one
+    /// before it, of a process that is gone, leaves the group, so that its tasks need not wait for its session time-out.
+    fn member_id(&self, number: usize) -> ProcessResult<String> {
+        let config = &self.inner.config;
+        let failed = |source| Error::State {
+            task: "this process".to_owned(),
+            source,
+        };
+        if config.processing_guarantee == ProcessingGuarantee::ExactlyOnceV2 {
+            return Ok(self.directory.member_id(number).map_err(failed)?);
+        }
+        let (member_id, before) = self.directory.renew_member_id(number).map_err(failed)?;
+        if let Some(before) = before {
+            let target = GroupTarget::new(&config.bootstrap_servers, &config.application_id);
+            if let Err(error) = leave_surplus(&target, &before) {
+                tracing::warn!(thread = number, %error, "the member of the process before this one could not leave; its tasks wait for the session time-out");
+            }
+        }
+        Ok(member_id)
+    }
+
     /// Starts the thread of this number, from 1.
     pub(super) fn start(&self, number: usize) -> ProcessResult<ThreadHandle> {
         let Launcher {
@@ -47,10 +69,7 @@ impl Launcher {
             code: error.name.clone(),
             message: error.to_string(),
         };
-        let member_id = directory.member_id(number).map_err(|source| Error::State {
-            task: "this process".to_owned(),
-            source,
-        })?;
+        let member_id = self.member_id(number)?;
         let mut consumer = BatchConsumer::new(&config.main_consumer_properties(ids, number))
             .map_err(|error| kafka("making a consumer", error))?;
         // Leaders are looked for while the thread joins its group, or the first fetch would wait for it.
@@ -82,6 +101,7 @@ impl Launcher {
             producer: None,
             committer,
             pipelined: config.commit_pipelined,
+            transactional: config.processing_guarantee == ProcessingGuarantee::ExactlyOnceV2,
             producer_config: config.producer_properties(ids, number),
             cluster: Cluster::new(admin(&config.admin_properties(ids))?),
             restorer: Restorer::new(
@@ -92,6 +112,8 @@ impl Launcher {
             membership: commands,
             assignment: 0,
             producer_epoch: 0,
+            sent_epoch: None,
+            flushing_epoch: 0,
             took_ns: Vec::new(),
         };
         let shared = Arc::new(Shared::default());

@@ -10,6 +10,7 @@ mod global;
 mod hooks;
 mod instance;
 mod launch;
+mod offsets;
 mod restorer;
 mod state;
 mod streams;

@@ -38,7 +38,7 @@ const PUBLISH_MS: i64 = 100;
 /// How often the storage is asked about itself for metrics, milliseconds.
 const DEEP_MS: i64 = 10_000;
 /// Effects that the committer carries out and measures.
-const HANDED_OVER: [&str; 3] = ["flush", "send-offsets", "commit"];
+const HANDED_OVER: [&str; 4] = ["flush", "send-offsets", "commit", "commit-offsets"];
 /// How long a leave may take.
 const LEAVE_WAIT: Duration = Duration::from_secs(2);
 /// How long the last commit of a stopping thread may take if nothing else was said, milliseconds.
@@ -267,10 +267,10 @@ impl StreamThread {
 
     /// How long to wait for records: not at all while there is work, never past the next commit or punctuation.
     fn wait_ms(&self) -> u64 {
-        if self.core.buffered() > 0 {
+        let now_ms = self.clock.now_ms();
+        if self.core.buffered() > 0 && self.core.waits_until_ms(now_ms).is_none() {
             return 0;
         }
-        let now_ms = self.clock.now_ms();
         let due_ms = self.core.next_deadline_ms(now_ms).unwrap_or(i64::MAX);
         let wait_ms = (due_ms - now_ms).clamp(0, self.poll_ms);
         // Something restores, or waits for the group: look again soon.
@@ -490,6 +490,10 @@ impl StreamThread {
         self.core.on_assigned(group, []);
         while self.core.has_uncommitted() || !self.core.status_settled() || !self.core.is_idle() {
             self.effects()?;
+            if self.core.has_claimed() {
+                // Its offsets are committed already: what is left out now is lost.
+                self.core.process(self.clock.now_ms(), self.chunk)?;
+            }
             if !self.look_at_commit(1)? {
                 std::thread::park_timeout(Duration::from_millis(1));
             }

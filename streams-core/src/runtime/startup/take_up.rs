@@ -159,6 +159,7 @@ impl StreamThreadCore {
             now_ms,
             schedules,
             meters,
+            claims: self.claims(),
         })?;
         self.tasks.insert(id, Slot::Running(Box::new(task)));
         self.totals.tasks_created += 1;

@@ -1,6 +1,8 @@
 //! The core in a small world: a broker in memory that outlives the process, a process that can be killed after any effect.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
+mod at_least_once;
+mod at_most_once;
 mod crash;
 mod faults;
 mod global;
@@ -12,6 +14,7 @@ mod reactions;
 mod restoring;
 mod rules;
 mod spans;
+mod storm;
 mod tables;
 mod timeouts;
 
@@ -34,6 +37,8 @@ pub(super) struct World {
     topology: Topology,
     pub(super) settings: RuntimeSettings,
     pub(super) handlers: Arc<ErrorHandlers>,
+    /// Processes and members so far: each has an id of its own.
+    members: u32,
     pub(super) now_ms: i64,
     pub(super) process: Option<Process>,
     /// The tasks that it is given.
@@ -75,6 +80,7 @@ impl World {
             topology,
             settings,
             handlers: Arc::default(),
+            members: 0,
             now_ms: 1_000,
             process: None,
             tasks: vec![TaskId::new(0, 0), TaskId::new(0, 1)],
@@ -110,6 +116,10 @@ impl World {
             topics.set_partitions(topic, self.broker.partitions(topic).unwrap());
         }
         let disk = self.disk.clone();
+        let opener = move |task: TaskId, specs: Vec<StoreSpec>| match &disk {
+            Some(disk) => TaskState::on_memory_disk(disk, &task.to_string(), specs),
+            None => TaskState::in_memory(&task.to_string(), specs),
+        };
         CoreParts {
             settings: self.settings.clone(),
             topology: Arc::new(self.topology.clone()),
@@ -117,24 +127,26 @@ impl World {
             topics: Arc::new(topics),
             handlers: Arc::clone(&self.handlers),
             globals: Arc::default(),
-            opener: Box::new(move |task: TaskId, specs: Vec<StoreSpec>| match &disk {
-                Some(disk) => TaskState::on_memory_disk(disk, &task.to_string(), specs),
-                None => TaskState::in_memory(&task.to_string(), specs),
-            }),
+            opener: Box::new(opener),
         }
     }
 
     pub(super) fn start(&mut self) {
         let mut core = StreamThreadCore::new(self.parts(), self.now_ms);
-        let group = GroupIdentity {
-            member_id: "m".to_owned(),
-            member_epoch: 1,
-        };
+        let group = self.new_member();
         core.on_assigned(group, self.tasks.clone());
         self.process = Some(Process {
             core,
             shell: MemoryShell::new("app-p-1"),
         });
+    }
+
+    pub(super) fn new_member(&mut self) -> GroupIdentity {
+        self.members += 1;
+        GroupIdentity {
+            member_id: format!("m{}", self.members),
+            member_epoch: 1,
+        }
     }
 
     /// The process is gone at once: nothing of it is left but what the broker has.
@@ -156,13 +168,23 @@ impl World {
                 process
                     .shell
                     .perform(effect, &mut process.core, &mut self.broker, self.now_ms)?;
+                if process.shell.take_rejoin() {
+                    self.members += 1;
+                    process.core.on_lost()?;
+                    let group = GroupIdentity {
+                        member_id: format!("m{}", self.members),
+                        member_epoch: 1,
+                    };
+                    process.core.on_assigned(group, [TaskId::new(0, 0), TaskId::new(0, 1)]);
+                }
             }
             let mut fetched = process.shell.fetch(&self.broker, 3);
             let got = !fetched.is_empty();
             process.core.accept(&mut fetched)?;
             let done = process.core.process(self.now_ms, 2)?;
             self.now_ms += 7;
-            if !got && done == 0 && process.core.status().settled && !process.core.has_uncommitted() {
+            let idle = process.core.buffered() == 0 && process.core.waits_until_ms(self.now_ms).is_none();
+            if idle && !got && done == 0 && process.core.status().settled && !process.core.has_uncommitted() {
                 return Ok(false);
             }
         }

@@ -4,6 +4,7 @@
 use super::World;
 use super::nodes::{copy, counting};
 use crate::TaskId;
+use crate::config::ProcessingGuarantee;
 use crate::runtime::{CallFailure, Effect, FailureClass, GroupIdentity, Outcome};
 use crate::topology::Topology;
 
@@ -19,7 +20,10 @@ fn world(topology: &Topology) -> World {
 fn is_of_a_commit(effect: &Effect) -> bool {
     matches!(
         effect,
-        Effect::Flush { .. } | Effect::SendOffsets { .. } | Effect::CommitTransaction { .. }
+        Effect::Flush { .. }
+            | Effect::SendOffsets { .. }
+            | Effect::CommitTransaction { .. }
+            | Effect::CommitOffsets { .. }
     )
 }
 
@@ -66,7 +70,8 @@ fn run_late(world: &mut World, rounds: usize, stop: impl Fn(usize) -> bool) -> (
             ahead += done;
         }
         world.now_ms += 7;
-        if !got && done == 0 && process.core.status().settled && !process.core.has_uncommitted() {
+        let idle = away.is_none() && process.core.buffered() == 0;
+        if idle && !got && done == 0 && process.core.status().settled && !process.core.has_uncommitted() {
             return (false, ahead);
         }
     }
@@ -129,6 +134,43 @@ fn a_failure_of_any_call_drops_both_epochs_and_loses_nothing() {
             answer(&mut world, class);
             run_late(&mut world, 3, |_| false);
             assert_exact(&world, true, &format!("{class:?} at call {cut}"));
+        }
+    }
+}
+
+/// Without transactions too the next epoch is processed meanwhile (at least once), or nothing is (at most once).
+#[test]
+fn without_transactions_a_kill_while_any_call_is_on_its_way_keeps_the_guarantee() {
+    for guarantee in [ProcessingGuarantee::AtLeastOnce, ProcessingGuarantee::AtMostOnce] {
+        let at_least_once = guarantee == ProcessingGuarantee::AtLeastOnce;
+        let fresh = || {
+            let mut world = World::new(copy(), 1);
+            world.settings.guarantee = guarantee;
+            world.settings.buffered_records_per_partition = 10;
+            world.feed((0..150).map(|at| (KEYS[at * 7 % 5], 100 + at as i64)));
+            world.start();
+            world
+        };
+        for cut in 0.. {
+            let mut world = fresh();
+            let (killed, ahead) = run_late(&mut world, 3, |calls| calls == cut);
+            if !killed {
+                assert!(cut > 10, "the run is too short to prove anything: {cut} calls");
+                assert_eq!(ahead > 10, at_least_once, "{ahead} records were processed meanwhile");
+                assert_eq!(world.all("out").len(), 150);
+                break;
+            }
+            world.kill();
+            world.start();
+            run_late(&mut world, 2, |_| false);
+            let mut places = vec![0; 150];
+            for (_, _, _, value) in world.all("out") {
+                places[String::from_utf8(value.unwrap()).unwrap().parse::<usize>().unwrap()] += 1;
+            }
+            let kept = places
+                .iter()
+                .all(|times| if at_least_once { *times >= 1 } else { *times <= 1 });
+            assert!(kept, "{guarantee:?}, killed at call {cut}: {places:?}");
         }
     }
 }
