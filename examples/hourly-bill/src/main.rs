@@ -48,6 +48,7 @@ fn topology() -> Result<Topology, TopologyError> {
 }
 
 fn main() -> Result<(), BoxError> {
+    tracing_subscriber::fmt().init(); // what the library tells, from INFO on
     let config = StreamsConfig::new("billing", "localhost:9092").state_dir("billing-state");
     let streams = KafkaStreams::new(topology()?, config)?;
     streams.set_state_listener(|new, _old| println!("{new}"));
