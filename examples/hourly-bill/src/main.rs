@@ -1,5 +1,6 @@
 //! Bills what projects use, by the hour.
 
+use std::process::ExitCode;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -47,7 +48,13 @@ fn topology() -> Result<Topology, TopologyError> {
     builder.build()
 }
 
-fn main() -> Result<(), BoxError> {
+fn main() -> ExitCode {
+    let Err(error) = run() else { return ExitCode::SUCCESS };
+    eprintln!("{error}"); // what happened, where, and what to do
+    ExitCode::FAILURE
+}
+
+fn run() -> Result<(), BoxError> {
     tracing_subscriber::fmt().init(); // what the library tells, from INFO on
     let config = StreamsConfig::new("billing", "localhost:9092").state_dir("billing-state");
     let streams = KafkaStreams::new(topology()?, config)?;

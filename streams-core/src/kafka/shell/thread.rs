@@ -407,6 +407,11 @@ impl StreamThread {
             StatusCode::IncorrectlyPartitionedTopics => Err(Box::new(Error::Topics {
                 message: status.detail.clone(),
             })),
+            StatusCode::MissingSourceTopics => {
+                let detail = &status.detail;
+                tracing::warn!(%detail, "nothing can be read yet: create the topics, then it goes on by itself");
+                Ok(())
+            }
             _ => {
                 tracing::info!(status = ?status.code, detail = status.detail, "group status");
                 Ok(())
