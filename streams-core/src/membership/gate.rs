@@ -6,6 +6,9 @@ use crate::TaskId;
 /// A member without tasks calls itself running after so long without news, milliseconds: nothing tells it that its tasks are
 /// still being made or still held by others.
 const WITHOUT_TASKS_MS: i64 = 5_000;
+/// Source topics may be missing for so long before that is an error, milliseconds: two of the brokers' default heartbeat
+/// intervals, as in Java (`StreamThread.handleMissingSourceTopicsWithTimeout`).
+const MISSING_MS: i64 = 10_000;
 
 /// Holds tasks back while the group is not ready (topics are missing), and says whether a member may call itself running.
 /// Times are milliseconds of one clock.
@@ -24,6 +27,8 @@ pub struct TaskGate {
     has_tasks: bool,
     /// Since when what was given may run.
     final_since_ms: Option<i64>,
+    /// Since when source topics are missing, and what the coordinator says about them.
+    missing: Option<(i64, String)>,
 }
 
 impl TaskGate {
@@ -31,6 +36,7 @@ impl TaskGate {
     pub fn assigned(&mut self, active: Vec<TaskId>, ready: bool, status: &[Status], now_ms: i64) -> Vec<TaskId> {
         self.has_tasks = !active.is_empty();
         self.note(ready, status, now_ms);
+        self.note_missing(status, now_ms);
         if ready {
             self.withheld = None;
             return active;
@@ -41,6 +47,7 @@ impl TaskGate {
 
     /// The group's statuses changed and the tasks did not; `Some` = these tasks may run from now on.
     pub fn changed(&mut self, ready: bool, status: &[Status], now_ms: i64) -> Option<Vec<TaskId>> {
+        self.note_missing(status, now_ms);
         if !ready {
             // Tasks that run go on; what is missing concerns them only when they reach for it.
             return None;
@@ -52,6 +59,33 @@ impl TaskGate {
     fn note(&mut self, ready: bool, status: &[Status], now_ms: i64) {
         let is_final = ready && (self.has_tasks || !is_delayed(status));
         self.final_since_ms = is_final.then_some(now_ms);
+    }
+
+    fn note_missing(&mut self, status: &[Status], now_ms: i64) {
+        let missing = |status: &&Status| status.code == StatusCode::MissingSourceTopics;
+        self.missing = status.iter().find(missing).map(|status| {
+            let since_ms = self.missing.as_ref().map_or(now_ms, |(since_ms, _)| *since_ms);
+            (since_ms, status.detail.clone())
+        });
+    }
+
+    /// What the coordinator says about missing source topics, once they have been missing for two heartbeat intervals
+    /// (10 s): then nobody is just about to make them.
+    ///
+    /// ```
+    /// use streams_core::membership::{Status, StatusCode, TaskGate};
+    /// let mut gate = TaskGate::default();
+    /// let status = [Status { code: StatusCode::MissingSourceTopics, detail: "Source topics a are missing.".to_owned() }];
+    /// gate.changed(false, &status, 1_000);
+    /// assert_eq!(gate.missing_source_topics(10_999), None);
+    /// assert_eq!(gate.missing_source_topics(11_000), Some("Source topics a are missing."));
+    /// ```
+    ///
+    /// Java: `MissingSourceTopicException`.
+    #[must_use]
+    pub fn missing_source_topics(&self, now_ms: i64) -> Option<&str> {
+        let (since_ms, detail) = self.missing.as_ref()?;
+        (now_ms - since_ms >= MISSING_MS).then_some(detail)
     }
 
     /// Every task is lost.
@@ -117,6 +151,24 @@ mod tests {
         assert_eq!(gate.changed(false, &[], 0), None);
         assert_eq!(gate.changed(true, &[], 0), Some(tasks()));
         assert_eq!(gate.changed(true, &[], 0), None);
+    }
+
+    #[test]
+    fn topics_that_come_in_time_were_never_missing() {
+        let missing = [Status {
+            code: StatusCode::MissingSourceTopics,
+            detail: "Source topics in are missing.".to_owned(),
+        }];
+        let mut gate = TaskGate::default();
+        gate.assigned(Vec::new(), false, &missing, 0);
+        // The same again is no new beginning.
+        gate.changed(false, &missing, 9_000);
+        assert_eq!(gate.missing_source_topics(9_999), None);
+        assert!(gate.missing_source_topics(10_000).is_some());
+        gate.changed(true, &[], 10_000);
+        assert_eq!(gate.missing_source_topics(60_000), None);
+        gate.changed(false, &missing, 70_000);
+        assert_eq!(gate.missing_source_topics(79_999), None);
     }
 
     #[test]

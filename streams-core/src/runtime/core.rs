@@ -148,6 +148,14 @@ impl StreamThreadCore {
         }
     }
 
+    /// Gives the thread another part of the instance's memory: other stream threads came or went. Bytes of its caches and
+    /// of what it may hold uncommitted; a cache that is larger shrinks when its task runs next. Java: `resizeCache`.
+    pub fn set_memory(&mut self, cache_bytes: usize, max_uncommitted_bytes: usize) {
+        self.budget.set_max_bytes(cache_bytes);
+        self.settings.cache_bytes = cache_bytes;
+        self.settings.max_uncommitted_bytes = max_uncommitted_bytes;
+    }
+
     /// Processes up to `budget` records over all tasks, in task order, and runs what is due by the wall clock
     /// (`now_ms`, milliseconds since the Unix epoch). Answers how many records were processed.
     ///

@@ -79,6 +79,11 @@ impl CacheBudget {
         self.max_bytes.get()
     }
 
+    /// Sets another bound; what is over it goes when the next record is processed.
+    pub fn set_max_bytes(&self, max_bytes: usize) {
+        self.max_bytes.set(max_bytes);
+    }
+
     /// What is charged now.
     #[must_use]
     pub fn used_bytes(&self) -> usize {

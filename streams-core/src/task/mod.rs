@@ -95,6 +95,10 @@ impl Task {
         let _task = span.enter();
         self.cx.now_ms = now_ms;
         let mut done = 0;
+        // The budget itself may have become smaller: there is another stream thread.
+        if self.budget.is_over() {
+            self.stores.evict(&mut self.cx, &self.budget)?;
+        }
         while done < budget {
             match self.idle.readiness(&self.queues, self.limits.max_idle_ms, now_ms) {
                 Readiness::Ready => {}

@@ -64,7 +64,7 @@ pub(super) fn fresh_id() -> String {
 pub(super) struct IdentityFile {
     version: u32,
     process_id: String,
-    /// Member ids by number of the stream thread.
+    /// Member ids by number of the stream thread, from 1.
     members: BTreeMap<usize, String>,
     fingerprint: Fingerprint,
     /// The process id was given: the fingerprint is not asked.
@@ -234,7 +234,7 @@ impl IdentityFile {
 
     pub(super) fn surplus(&self, threads: usize) -> Vec<(usize, String)> {
         self.members
-            .range(threads..)
+            .range(threads.saturating_add(1)..)
             .map(|(thread, member)| (*thread, member.clone()))
             .collect()
     }

@@ -144,8 +144,9 @@ impl StateDirectory {
         &self.identity
     }
 
-    /// The member id of a stream thread, made and stored at the first call. To be reused only under exactly-once, where
-    /// the transactional id fences a second process (rule 6.1); otherwise ask for a [new one](Self::renew_member_id).
+    /// The member id of a stream thread (numbered from 1), made and stored at the first call. To be reused only under
+    /// exactly-once, where the transactional id fences a second process (rule 6.1); otherwise ask for a
+    /// [new one](Self::renew_member_id).
     ///
     /// # Errors
     /// The identity file could not be written.
@@ -170,8 +171,8 @@ impl StateDirectory {
         identity::fresh_id()
     }
 
-    /// Stored members of threads that do not exist any more because the process has only `threads` of them now: fence
-    /// them and leave their group, then [forget](Self::forget_member) them (rule 6.2).
+    /// Stored members of threads that do not exist any more because the process has only the threads 1 to `threads` now:
+    /// fence them and leave their group, then [forget](Self::forget_member) them (rule 6.2).
     #[must_use]
     pub fn surplus_members(&self, threads: usize) -> Vec<(usize, String)> {
         self.identity_file().surplus(threads)

@@ -210,14 +210,79 @@ fn a_given_process_id_overrides_and_fixes_the_members() {
 fn rule_6_2_surplus_members_are_listed_until_they_are_forgotten() {
     let place = Place::new();
     let directory = place.open().unwrap();
-    let members: Vec<_> = (0..4).map(|thread| directory.member_id(thread).unwrap()).collect();
+    let members: Vec<_> = (1..=4).map(|thread| directory.member_id(thread).unwrap()).collect();
     assert_eq!(
         directory.surplus_members(2),
-        [(2, members[2].clone()), (3, members[3].clone())]
+        [(3, members[2].clone()), (4, members[3].clone())]
     );
-    directory.forget_member(3).unwrap();
+    directory.forget_member(4).unwrap();
     drop(directory);
-    assert_eq!(place.open().unwrap().surplus_members(2), [(2, members[2].clone())]);
+    assert_eq!(place.open().unwrap().surplus_members(2), [(3, members[2].clone())]);
+}
+
+#[test]
+fn rule_6_2_no_member_is_surplus_while_the_thread_count_stays_or_grows() {
+    let place = Place::new();
+    let directory = place.open().unwrap();
+    for thread in 1..=2 {
+        directory.member_id(thread).unwrap();
+    }
+    assert_eq!(directory.surplus_members(2), []);
+    assert_eq!(directory.surplus_members(3), []);
+}
+
+#[test]
+fn rule_6_1_every_process_of_a_baked_image_gets_an_identity_of_its_own() {
+    let image = Place::new();
+    let baked = image.open().unwrap();
+    let mut members = BTreeSet::from([baked.member_id(1).unwrap()]);
+    let mut processes = BTreeSet::from([baked.identity().process_id.clone()]);
+    drop(baked);
+    let pods: Vec<Place> = (0..3).map(|_| Place::new()).collect();
+    for pod in &pods {
+        fs::create_dir_all(pod.folder()).unwrap();
+        for file in fs::read_dir(image.folder()).unwrap() {
+            let path = file.unwrap().path();
+            fs::copy(&path, pod.folder().join(path.file_name().unwrap())).unwrap();
+        }
+        let directory = pod.open().unwrap();
+        processes.insert(directory.identity().process_id.clone());
+        members.insert(directory.member_id(1).unwrap());
+        // Its own from now on: the next start is a restart, not another copy.
+        let identity = directory.identity().process_id.clone();
+        drop(directory);
+        let again = pod.open().unwrap();
+        assert_eq!(
+            (&again.identity().process_id, &again.identity().origin),
+            (&identity, &IdentityOrigin::Kept)
+        );
+    }
+    assert_eq!((processes.len(), members.len()), (4, 4));
+}
+
+#[test]
+fn rule_6_1_an_identity_made_on_another_host_is_replaced() {
+    let place = Place::new();
+    let before = place.open().unwrap().identity().process_id.clone();
+    let path = place.folder().join("identity.json");
+    let mut file: serde_json::Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    file["fingerprint"]["host"] = "the-build-machine".into();
+    // In place: the inode and the birth stay what they were.
+    fs::write(&path, serde_json::to_vec(&file).unwrap()).unwrap();
+    let directory = place.open().unwrap();
+    assert_ne!(directory.identity().process_id, before);
+    let warnings = directory.warnings().join("\n");
+    assert!(warnings.contains("the-build-machine"), "{warnings}");
+}
+
+#[test]
+fn rule_6_5_a_lost_directory_is_a_new_process() {
+    let place = Place::new();
+    let before = place.open().unwrap().identity().process_id.clone();
+    fs::remove_dir_all(place.folder()).unwrap();
+    let directory = place.open().unwrap();
+    assert_eq!(directory.identity().origin, IdentityOrigin::Created);
+    assert_ne!(directory.identity().process_id, before);
 }
 
 #[test]

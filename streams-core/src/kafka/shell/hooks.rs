@@ -1,7 +1,8 @@
 //! Named points at which a test can pause, fail or kill the process. Only with the feature `test-hooks`.
 //!
 //! Armed by the environment: `STREAMS_TEST_HOOKS=point=action[@n][,…]`, `action` one of `abort` (the process ends at
-//! once, as by SIGKILL), `pause` (for ever), `fail` (the step fails for good); `@n` = the n-th time (default 1).
+//! once, as by SIGKILL), `pause` (until the file named by `STREAMS_TEST_HOOKS_GO_ON` exists, else for ever), `fail` (the
+//! step fails for good); `@n` = the n-th time (default 1).
 
 /// The points, in the order of a commit and a task's life.
 #[cfg(feature = "test-hooks")]
@@ -35,9 +36,13 @@ pub(crate) fn reach(point: &str) -> bool {
         None => false,
         Some(Action::Fail) => true,
         Some(Action::Abort) => std::process::abort(),
-        Some(Action::Pause) => loop {
-            std::thread::park();
-        },
+        Some(Action::Pause) => {
+            let go_on = std::env::var_os("STREAMS_TEST_HOOKS_GO_ON").map(std::path::PathBuf::from);
+            while !go_on.as_ref().is_some_and(|file| file.exists()) {
+                std::thread::park_timeout(std::time::Duration::from_millis(20));
+            }
+            false
+        }
     }
 }
 

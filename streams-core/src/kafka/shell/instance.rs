@@ -1,5 +1,6 @@
 //! What runs behind a handle: the state directory, the global thread, the stream threads, and who follows them.
 
+use std::collections::BTreeMap;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -11,15 +12,16 @@ use super::clock::Clock;
 use super::cluster::Cluster;
 use super::global::{self, GlobalThread};
 use super::launch::Launcher;
+use super::shares::Shares;
 use super::state::State;
 use super::streams::StateListener;
 use super::supervise::Supervisor;
+use super::surplus;
 use super::thread::{Shared, ThreadEvent, admin};
 use super::uncaught::Uncaught;
 use crate::TaskId;
 use crate::config::{ClientIds, OffsetReset, OnError, StreamsConfig};
 use crate::error::{Error, ProcessResult};
-use crate::kafka::group::{GroupTarget, leave_surplus};
 use crate::metrics::describe;
 use crate::metrics::meters::Recording;
 use crate::metrics::publish::ClientMetrics;
@@ -39,11 +41,16 @@ pub(super) struct Inner {
     pub(super) running: Mutex<Running>,
     pub(super) error: Mutex<Option<Arc<Error>>>,
     pub(super) uncaught: Arc<Uncaught>,
+    /// Among how many stream threads the memory is divided.
+    pub(super) shares: Arc<Shares>,
 }
 
 #[derive(Default)]
 pub(super) struct Running {
-    pub(super) threads: Vec<ThreadHandle>,
+    /// The stream threads by number, from 1.
+    pub(super) threads: BTreeMap<usize, ThreadHandle>,
+    /// To the supervisor.
+    pub(super) orders: Option<Sender<ThreadEvent>>,
     pub(super) global: Option<GlobalThread>,
     pub(super) directory: Option<Arc<StateDirectory>>,
     pub(super) supervisor: Option<JoinHandle<()>>,
@@ -57,6 +64,8 @@ pub(super) struct ThreadHandle {
     pub(super) ended: bool,
     /// It ended, and another will take its place.
     pub(super) replacing: bool,
+    /// It was told to end, and nobody will take its place.
+    pub(super) leaving: bool,
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -107,8 +116,8 @@ impl Inner {
         describe();
         let (report, reports) = channel();
         let globals = self.start_global(&directory, &mut cluster, &ids, &report)?;
-        self.leave_surplus(&directory);
         let threads = usize::try_from(self.config.num_stream_threads).unwrap_or(1);
+        surplus::let_go(&self.config, &ids, &directory, threads);
         let level = self.config.metrics_recording_level;
         let metrics = ClientMetrics::new(level, ids.client_id(), &self.config.application_id);
         let supervisor = std::thread::Builder::new().name(format!("{}-supervisor", ids.client_id()));
@@ -119,9 +128,10 @@ impl Inner {
             globals,
             report,
         };
+        lock(&self.running).orders = Some(launcher.report.clone());
         for number in 1..=threads {
             let handle = launcher.start(number)?;
-            lock(&self.running).threads.push(handle);
+            lock(&self.running).threads.insert(number, handle);
         }
         let supervisor = supervisor.spawn(move || Supervisor::new(launcher, metrics).run(&reports));
         lock(&self.running).supervisor = supervisor.ok();
@@ -158,8 +168,7 @@ impl Inner {
     }
 
     fn settings(&self, directory: &StateDirectory) -> RuntimeSettings {
-        let threads = usize::try_from(self.config.num_stream_threads).unwrap_or(1).max(1);
-        let share = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX) / threads;
+        let share = self.shares.of(directory.memory());
         RuntimeSettings {
             guarantee: self.config.processing_guarantee,
             commit_interval_ms: self.config.effective_commit_interval_ms(),
@@ -170,8 +179,8 @@ impl Inner {
             transaction_timeout_ms: self.config.transaction_timeout_ms(),
             task_timeout_ms: self.config.task_timeout_ms,
             purge_interval_ms: self.config.repartition_purge_interval_ms,
-            cache_bytes: share(directory.memory().caches()),
-            max_uncommitted_bytes: share(directory.memory().overlay_limit()).max(1 << 20),
+            cache_bytes: share.cache_bytes,
+            max_uncommitted_bytes: share.uncommitted_bytes,
             recording: Recording {
                 level: self.config.metrics_recording_level,
                 clock_ns: Some(Clock::now_ns),
@@ -232,23 +241,5 @@ impl Inner {
         )?;
         lock(&self.running).global = Some(thread);
         Ok(globals)
-    }
-
-    /// Stored members of threads that are no more are let go, or they would keep their tasks for a session timeout.
-    fn leave_surplus(&self, directory: &StateDirectory) {
-        let threads = usize::try_from(self.config.num_stream_threads).unwrap_or(1);
-        for (thread, member) in directory.surplus_members(threads) {
-            let target = GroupTarget::new(&self.config.bootstrap_servers, &self.config.application_id);
-            match leave_surplus(&target, &member) {
-                Ok(()) => {
-                    if let Err(error) = directory.forget_member(thread) {
-                        tracing::warn!(thread, %error, "the member of a thread that is no more could not be forgotten");
-                    }
-                }
-                Err(error) => {
-                    tracing::warn!(thread, %error, "the member of a thread that is no more could not leave; its tasks wait for the session timeout")
-                }
-            }
-        }
     }
 }

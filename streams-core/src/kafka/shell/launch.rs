@@ -134,6 +134,7 @@ impl Launcher {
             let clock = Clock::new();
             let core = StreamThreadCore::new(inner.parts(&directory, &globals), clock.now_ms());
             let (plan, uncaught) = (Arc::clone(&inner.plan), Arc::clone(&inner.uncaught));
+            let (shares, memory) = (Arc::clone(&inner.shares), *directory.memory());
             drop(inner);
             let metrics = ThreadMetrics::new(level, &thread_id, clock.now_ms(), Clock::now_ns());
             let thread = StreamThread {
@@ -160,6 +161,9 @@ impl Launcher {
                 task_timeout_ms: inner_timeout_ms,
                 metrics,
                 uncaught,
+                share: shares.of(&memory),
+                shares,
+                memory,
             };
             thread.run();
         };
@@ -174,6 +178,7 @@ impl Launcher {
             state: State::Rebalancing,
             ended: false,
             replacing: false,
+            leaving: false,
         })
     }
 }

@@ -12,10 +12,13 @@ mod instance;
 mod launch;
 mod offsets;
 mod restorer;
+mod shares;
 mod state;
 mod streams;
 mod supervise;
+mod surplus;
 mod thread;
+mod threads;
 mod uncaught;
 
 pub use state::State;

@@ -8,6 +8,7 @@ use tokio::sync::watch;
 
 use super::clock::Clock;
 use super::instance::{Inner, handlers_of, lock};
+use super::shares::Shares;
 use super::state::State;
 use crate::TaskId;
 use crate::config::StreamsConfig;
@@ -81,6 +82,7 @@ impl KafkaStreams {
         };
         let plan = topology.plan(&config.application_id, &defaults).map_err(Error::from)?;
         let handlers = handlers_of(&config);
+        let threads = usize::try_from(config.num_stream_threads).unwrap_or(1);
         let inner = Inner {
             topology: Arc::new(topology),
             plan: Arc::new(plan),
@@ -91,6 +93,7 @@ impl KafkaStreams {
             running: Mutex::default(),
             error: Mutex::new(None),
             uncaught: Arc::default(),
+            shares: Arc::new(Shares::new(threads)),
         };
         Ok(KafkaStreams { inner: Arc::new(inner) })
     }
@@ -201,13 +204,47 @@ impl KafkaStreams {
         let running = lock(&self.inner.running);
         running
             .threads
-            .iter()
+            .values()
             .map(|thread| ThreadMetadata {
                 name: thread.name.clone(),
                 status: thread.shared.status(),
                 restores: thread.shared.restores(),
             })
             .collect()
+    }
+
+    /// Starts one more stream thread and answers its name; `None` while the instance neither runs nor rebalances. It gets
+    /// the smallest number that no thread has, and an equal part of the caches; its tasks come with the group's next
+    /// assignment. May be called from any thread. The count is not remembered: the next start has `num.stream.threads`.
+    ///
+    /// ```no_run
+    /// # fn run(streams: &streams_core::kafka::KafkaStreams) -> Result<(), Box<streams_core::Error>> {
+    /// if let Some(name) = streams.add_stream_thread()? {
+    ///     println!("{name} takes its share");
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// Java: `addStreamThread` (KIP-663).
+    ///
+    /// # Errors
+    /// When its clients can't be made or its identity can't be stored; the other threads go on.
+    pub fn add_stream_thread(&self) -> ProcessResult<Option<String>> {
+        self.inner.add_thread()
+    }
+
+    /// Ends one stream thread: it commits, gives its tasks back and leaves the group. Answers its name when it has ended;
+    /// `None` when there is none, or the instance neither runs nor rebalances. The others take its part of the caches.
+    ///
+    /// Called on a stream thread it ends another one; if there is no other, its own, without waiting. Without any thread
+    /// the instance stays as it is, for threads to be added.
+    ///
+    /// Java: `removeStreamThread` (KIP-663).
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] when it has not ended within `timeout`; it goes on ending.
+    pub fn remove_stream_thread(&self, timeout: Duration) -> ProcessResult<Option<String>> {
+        self.inner.remove_thread(timeout)
     }
 
     /// The process id of this instance; `None` before the start.

@@ -4,15 +4,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
 use super::cleaner::Cleaner;
 use super::clock::Clock;
-use super::instance::{Inner, lock};
+use super::instance::{Inner, ThreadHandle, lock};
 use super::launch::Launcher;
 use super::state::State;
-use super::thread::ThreadEvent;
+use super::thread::{Removal, ThreadEvent};
 use crate::error::Error;
 use crate::metrics::publish::ClientMetrics;
 use crate::runtime::{CoreStatus, Reaction};
@@ -24,13 +24,15 @@ const REPLACE_LOOK: Duration = Duration::from_millis(50);
 
 /// The supervisor of an instance.
 pub(super) struct Supervisor {
-    inner: Arc<Inner>,
-    launcher: Launcher,
+    pub(super) inner: Arc<Inner>,
+    pub(super) launcher: Launcher,
     metrics: ClientMetrics,
     clock: Clock,
     failed: u64,
     /// When threads are to be replaced, by number, milliseconds since the Unix epoch.
-    replacements: BTreeMap<usize, i64>,
+    pub(super) replacements: BTreeMap<usize, i64>,
+    /// Who waits for the end of threads, by number.
+    pub(super) removals: BTreeMap<usize, Sender<Removal>>,
 }
 
 impl Supervisor {
@@ -42,15 +44,18 @@ impl Supervisor {
             clock: Clock::new(),
             failed: 0,
             replacements: BTreeMap::new(),
+            removals: BTreeMap::new(),
         }
     }
 
-    /// Runs until the last thread has ended and none is to be replaced.
+    /// Runs until the last thread has ended and none is to be replaced. An instance whose threads were all removed goes on
+    /// without any, until it is closed.
     pub(super) fn run(mut self, reports: &Receiver<ThreadEvent>) {
         let mut cleaner = Cleaner::new(self.inner.config.state_cleanup_delay_ms);
         loop {
             self.inner.publish(&mut self.metrics, self.failed);
-            if self.replace() {
+            self.replace();
+            if self.inner.is_over() {
                 break;
             }
             let wait = if self.replacements.is_empty() {
@@ -59,11 +64,7 @@ impl Supervisor {
                 REPLACE_LOOK
             };
             match reports.recv_timeout(wait) {
-                Ok(event) => {
-                    if self.take(event) {
-                        break;
-                    }
-                }
+                Ok(event) => self.take(event),
                 Err(RecvTimeoutError::Timeout) => cleaner.clean(&self.inner),
                 Err(RecvTimeoutError::Disconnected) => break,
             }
@@ -71,53 +72,60 @@ impl Supervisor {
         self.end();
     }
 
-    /// Takes what a thread says; answers whether that was the last of all.
-    fn take(&mut self, event: ThreadEvent) -> bool {
+    /// Takes what a thread or the application says.
+    fn take(&mut self, event: ThreadEvent) {
         match event {
-            ThreadEvent::State { thread, state } => {
-                self.inner.thread_state(thread, state);
-                false
+            ThreadEvent::State { thread, state } => self.inner.thread_state(thread, state),
+            ThreadEvent::ShutdownApplication { detail } => self.inner.fail(Error::Membership {
+                message: format!("a member asked the whole application to stop: {detail}"),
+            }),
+            ThreadEvent::Ended { thread, reaction } => self.ended(thread, reaction),
+            ThreadEvent::Add { answer } => {
+                let added = self.add();
+                let _ = answer.send(added);
             }
-            ThreadEvent::ShutdownApplication { detail } => {
-                self.inner.fail(Error::Membership {
-                    message: format!("a member asked the whole application to stop: {detail}"),
-                });
-                false
-            }
-            ThreadEvent::Ended { thread, reaction } => {
-                match reaction {
-                    None => {}
-                    Some(Reaction::Replace { after_ms, .. }) if thread > 0 && self.inner.is_open() => {
-                        self.failed += 1;
-                        self.replacements.insert(thread, self.clock.now_ms() + after_ms);
-                    }
-                    // The global thread is not replaced, as in Java.
-                    Some(
-                        Reaction::Replace { error, .. }
-                        | Reaction::ShutdownClient(error)
-                        | Reaction::ShutdownApplication(error),
-                    ) => {
-                        self.failed += u64::from(thread > 0);
-                        self.inner.fail(*error);
-                    }
-                }
-                self.inner.thread_ended(thread, self.replacements.contains_key(&thread))
-            }
+            ThreadEvent::Remove { caller, answer } => self.remove(caller.as_deref(), answer),
+            ThreadEvent::Stopping => {}
         }
     }
 
-    /// Starts the threads whose time has come; none when the instance stops. Answers whether all is over.
-    fn replace(&mut self) -> bool {
+    fn ended(&mut self, thread: usize, reaction: Option<Reaction>) {
+        let leaving = self.inner.is_leaving(thread);
+        match reaction {
+            None => {}
+            // It was to end anyway.
+            Some(Reaction::Replace { .. }) if leaving => self.failed += 1,
+            Some(Reaction::Replace { after_ms, .. }) if thread > 0 && self.inner.is_open() => {
+                self.failed += 1;
+                self.replacements.insert(thread, self.clock.now_ms() + after_ms);
+            }
+            // The global thread is not replaced, as in Java.
+            Some(
+                Reaction::Replace { error, .. }
+                | Reaction::ShutdownClient(error)
+                | Reaction::ShutdownApplication(error),
+            ) => {
+                self.failed += u64::from(thread > 0);
+                self.inner.fail(*error);
+            }
+        }
+        if leaving {
+            self.removed(thread);
+        } else {
+            self.inner.thread_ended(thread, self.replacements.contains_key(&thread));
+        }
+    }
+
+    /// Starts the threads whose time has come; none when the instance stops.
+    fn replace(&mut self) {
         if self.replacements.is_empty() {
-            return false;
+            return;
         }
         if !self.inner.is_open() {
-            let given_up = std::mem::take(&mut self.replacements);
-            let mut last = false;
-            for thread in given_up.into_keys() {
-                last = self.inner.thread_ended(thread, false);
+            for thread in std::mem::take(&mut self.replacements).into_keys() {
+                self.inner.thread_ended(thread, false);
             }
-            return last;
+            return;
         }
         let now_ms = self.clock.now_ms();
         let due: Vec<usize> = self
@@ -131,11 +139,7 @@ impl Supervisor {
             match self.launcher.start(thread) {
                 Ok(handle) => {
                     tracing::info!(thread, "another stream thread takes the place of the one that failed");
-                    let mut running = lock(&self.inner.running);
-                    if let Some(slot) = thread.checked_sub(1).and_then(|at| running.threads.get_mut(at)) {
-                        *slot = handle;
-                    }
-                    drop(running);
+                    lock(&self.inner.running).threads.insert(thread, handle);
                     if !self.inner.is_open() {
                         // Closed meanwhile: this one did not exist yet when the others were told to stop.
                         self.inner.stop_threads();
@@ -143,13 +147,10 @@ impl Supervisor {
                 }
                 Err(error) => {
                     self.inner.fail(*error);
-                    if self.inner.thread_ended(thread, false) {
-                        return true;
-                    }
+                    self.inner.thread_ended(thread, false);
                 }
             }
         }
-        false
     }
 
     fn end(self) {
@@ -162,6 +163,7 @@ impl Supervisor {
         } = self;
         let mut running = lock(&inner.running);
         let (global, directory) = (running.global.take(), running.directory.take());
+        running.orders = None;
         drop(running);
         drop((global, directory, launcher));
         if !inner.become_state(State::NotRunning) {
@@ -179,11 +181,11 @@ impl Inner {
 
     fn publish(&self, metrics: &mut ClientMetrics, failed: u64) {
         let running = lock(&self.running);
-        let alive = running.threads.iter().filter(|thread| !thread.ended).count();
+        let alive = running.threads.values().filter(|thread| !thread.ended).count();
         let directory = running.directory.clone();
         let statuses: Vec<_> = running
             .threads
-            .iter()
+            .values()
             .filter(|thread| !thread.ended)
             .filter_map(|thread| thread.shared.status())
             .collect();
@@ -206,15 +208,35 @@ impl Inner {
     }
 
     fn thread_state(&self, number: usize, state: State) {
-        let all_run = {
-            let mut running = lock(&self.running);
-            if let Some(thread) = number.checked_sub(1).and_then(|at| running.threads.get_mut(at)) {
-                thread.state = state;
-            }
-            let runs = |thread: &super::instance::ThreadHandle| thread.ended || thread.state == State::Running;
-            running.threads.iter().all(|thread| runs(thread) && !thread.replacing)
-        };
+        if let Some(thread) = lock(&self.running).threads.get_mut(&number) {
+            thread.state = state;
+        }
+        self.look_at_threads();
+    }
+
+    /// The instance runs when every thread does that stays.
+    pub(super) fn look_at_threads(&self) {
+        let runs = |thread: &ThreadHandle| thread.leaving || thread.ended || thread.state == State::Running;
+        let all_run = lock(&self.running)
+            .threads
+            .values()
+            .all(|thread| runs(thread) && !thread.replacing);
         self.become_state(if all_run { State::Running } else { State::Rebalancing });
+    }
+
+    fn is_leaving(&self, number: usize) -> bool {
+        lock(&self.running)
+            .threads
+            .get(&number)
+            .is_some_and(|thread| thread.leaving)
+    }
+
+    /// Whether every thread has ended and none is to be replaced. An instance that is open and has no thread at all waits
+    /// for one to be added.
+    fn is_over(&self) -> bool {
+        let running = lock(&self.running);
+        let ended = running.threads.values().all(|thread| thread.ended && !thread.replacing);
+        ended && !(running.threads.is_empty() && self.is_open())
     }
 
     fn fail(&self, error: Error) {
@@ -223,29 +245,30 @@ impl Inner {
         self.stop_threads();
     }
 
-    /// Notes the end of a thread; answers whether it was the last and none is to be replaced.
-    fn thread_ended(&self, number: usize, replacing: bool) -> bool {
-        let mut running = lock(&self.running);
+    /// Notes the end of a thread.
+    fn thread_ended(&self, number: usize, replacing: bool) {
         let mut handle = None;
-        if let Some(thread) = number.checked_sub(1).and_then(|at| running.threads.get_mut(at)) {
+        if let Some(thread) = lock(&self.running).threads.get_mut(&number) {
             thread.ended = true;
             thread.replacing = replacing;
             handle = thread.thread.take();
         }
-        let last = running.threads.iter().all(|thread| thread.ended && !thread.replacing);
-        drop(running);
         if let Some(handle) = handle {
             let _ = handle.join();
         }
         if replacing {
             self.become_state(State::Rebalancing);
         }
-        last
     }
 
     pub(super) fn stop_threads(&self) {
-        for thread in &lock(&self.running).threads {
+        let running = lock(&self.running);
+        for thread in running.threads.values() {
             thread.shared.stop.store(true, Ordering::Relaxed);
+        }
+        // There may be no thread whose end would tell it.
+        if let Some(orders) = &running.orders {
+            let _ = orders.send(ThreadEvent::Stopping);
         }
     }
 }

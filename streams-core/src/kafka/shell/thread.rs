@@ -6,8 +6,11 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use streams_state::MemoryBudget;
+
 use super::clock::Clock;
 use super::effects::Clients;
+use super::shares::{Share, Shares};
 use super::state::State;
 use super::uncaught::Uncaught;
 use crate::TaskId;
@@ -53,6 +56,28 @@ pub(super) enum ThreadEvent {
     Ended { thread: usize, reaction: Option<Reaction> },
     /// The group wants every instance to stop.
     ShutdownApplication { detail: String },
+    /// The application wants one more thread; answered with its name, `None` while the instance does not run.
+    Add {
+        answer: Sender<ProcessResult<Option<String>>>,
+    },
+    /// The application wants one thread less. `caller` is the name of the thread that asks.
+    Remove {
+        caller: Option<String>,
+        answer: Sender<Removal>,
+    },
+    /// The threads were told to stop: look whether all is over.
+    Stopping,
+}
+
+/// How the removal of a thread goes.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Removal {
+    /// There is none to remove.
+    NoThread,
+    /// This one was told to end.
+    Told(String),
+    /// It has ended.
+    Gone,
 }
 
 /// What a thread and the instance share.
@@ -109,6 +134,10 @@ pub(super) struct StreamThread {
     pub(super) task_timeout_ms: i64,
     pub(super) metrics: ThreadMetrics,
     pub(super) uncaught: Arc<Uncaught>,
+    /// This thread's part of the memory, as the core knows it.
+    pub(super) share: Share,
+    pub(super) shares: Arc<Shares>,
+    pub(super) memory: MemoryBudget,
 }
 
 impl StreamThread {
@@ -293,7 +322,7 @@ impl StreamThread {
                 Some((event, _)) => event,
                 None => match self.events.try_recv() {
                     Ok(event) => event,
-                    Err(TryRecvError::Empty) => return Ok(()),
+                    Err(TryRecvError::Empty) => return self.missing_topics(),
                     Err(TryRecvError::Disconnected) if self.closing => return Ok(()),
                     Err(TryRecvError::Disconnected) => {
                         return Err(Box::new(Error::Membership {
@@ -396,6 +425,18 @@ impl StreamThread {
         Ok(())
     }
 
+    /// Source topics that nobody makes are an error; under `ReplaceThread` it is tried again.
+    fn missing_topics(&self) -> ProcessResult {
+        match self.gate.missing_source_topics(self.clock.now_ms()) {
+            Some(detail) if !self.closing => Err(Box::new(Error::Topics {
+                message: format!(
+                    "{detail} Make them, or correct their names in the topology, or allow DESCRIBE on them to this client"
+                ),
+            })),
+            _ => Ok(()),
+        }
+    }
+
     fn look_at(&self, status: &crate::membership::Status) -> ProcessResult {
         match status.code {
             StatusCode::ShutdownApplication => {
@@ -405,7 +446,12 @@ impl StreamThread {
                 Ok(())
             }
             StatusCode::IncorrectlyPartitionedTopics => Err(Box::new(Error::Topics {
-                message: status.detail.clone(),
+                message: format!(
+                    "topics of the application have unfit partition counts: {} Give topics that are joined equal counts; an \
+                     internal topic ({}-…) with another count than its inputs have is from before they grew: stop all \
+                     instances and reset the application, or go on under a new application.id",
+                    status.detail, self.clients.group_id
+                ),
             })),
             StatusCode::MissingSourceTopics => {
                 let detail = &status.detail;
@@ -461,11 +507,26 @@ impl StreamThread {
             return;
         }
         self.publish_at(now_ms);
+        self.look_at_share();
         let running = settled && self.gate.is_open(now_ms);
         if running {
             self.metrics.start_up(Phase::Restore, Clock::now_ns());
         }
         self.tell(if running { State::Running } else { State::Rebalancing });
+    }
+
+    /// Takes another part of the memory when threads came or went.
+    fn look_at_share(&mut self) {
+        let share = self.shares.of(&self.memory);
+        if share != self.share {
+            tracing::info!(
+                cache_bytes = share.cache_bytes,
+                uncommitted_bytes = share.uncommitted_bytes,
+                "the number of stream threads changed, and so did this thread's part of the memory"
+            );
+            self.core.set_memory(share.cache_bytes, share.uncommitted_bytes);
+            self.share = share;
+        }
     }
 
     fn publish_at(&mut self, now_ms: i64) {

@@ -11,6 +11,7 @@ mod nodes;
 mod pipeline;
 mod punctual;
 mod reactions;
+mod rebalance;
 mod restoring;
 mod rules;
 mod spans;
