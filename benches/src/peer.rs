@@ -3,25 +3,12 @@
 
 mod modes;
 
-use std::time::{Duration, Instant};
-
-use anyhow::{Context, bail};
-use streams_dsl::{KafkaStreams, State, StreamsConfig};
-use tokio::signal::unix::{SignalKind, signal};
-
-fn env(key: &str, default: &str) -> String {
-    std::env::var(key)
-        .ok()
-        .filter(|value| !value.is_empty())
-        .unwrap_or_else(|| default.to_owned())
-}
+use anyhow::bail;
+use benches::{env, extra_properties, log_to_stderr, run};
+use streams_dsl::StreamsConfig;
 
 fn main() -> anyhow::Result<()> {
-    let filter = tracing_subscriber::EnvFilter::new(env("LOG", "warn"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .init();
+    log_to_stderr("warn");
     let mut args: Vec<String> = std::env::args().skip(1).collect();
     if args.first().is_some_and(|first| first == "run") {
         args.remove(0);
@@ -64,50 +51,7 @@ fn config(app: &str, threads: &str) -> anyhow::Result<StreamsConfig> {
             properties.push((key, value));
         }
     }
-    let extra = env("EXTRA", "");
-    for pair in extra.split(',').filter(|pair| !pair.is_empty()) {
-        let (key, value) = pair
-            .split_once('=')
-            .with_context(|| format!("EXTRA: `{pair}` is not key=value"))?;
-        properties.push((key, value.to_owned()));
-    }
+    let extra = extra_properties()?;
+    properties.extend(extra.iter().map(|(key, value)| (key.as_str(), value.clone())));
     Ok(StreamsConfig::from_properties(properties)?)
-}
-
-#[allow(clippy::disallowed_methods, reason = "a program that measures its own start")]
-fn run(topology: streams_dsl::Topology, config: StreamsConfig) -> anyhow::Result<()> {
-    let started = Instant::now();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let streams = KafkaStreams::new(topology, config)?;
-    runtime.block_on(async {
-        let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-        let mut changes = streams.state_changes();
-        streams.start()?;
-        loop {
-            tokio::select! {
-                _ = term.recv() => break,
-                _ = int.recv() => break,
-                changed = changes.changed() => {
-                    changed?;
-                    let state = *changes.borrow_and_update();
-                    if state == State::Running {
-                        let restored: u64 = streams.threads().iter().filter_map(|t| t.status.as_ref()).map(|s| s.totals.restored_records).sum();
-                        println!("STATE RUNNING t={:.2} restored={restored} restore_s=0", started.elapsed().as_secs_f64());
-                    } else {
-                        println!("STATE {state} t={:.2}", started.elapsed().as_secs_f64());
-                    }
-                    if state.is_final() {
-                        break;
-                    }
-                }
-            }
-        }
-        if let Some(error) = streams.error() {
-            bail!("{error}");
-        }
-        if !streams.close_async(Duration::from_secs(60)).await {
-            bail!("not closed within 60 s");
-        }
-        Ok(())
-    })
 }

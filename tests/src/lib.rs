@@ -6,6 +6,7 @@
 #![allow(clippy::panic)] // a harness fails its test
 
 pub mod cases;
+pub mod local;
 
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::path::{Path, PathBuf};

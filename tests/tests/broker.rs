@@ -8,6 +8,8 @@
     missing_docs
 )]
 
+#[path = "broker/cases.rs"]
+mod cases;
 #[path = "broker/edge.rs"]
 mod edge;
 #[path = "broker/membership.rs"]
@@ -16,5 +18,9 @@ mod membership;
 mod restore;
 #[path = "broker/shared.rs"]
 mod shared;
+#[path = "broker/threads.rs"]
+mod threads;
+#[path = "broker/topics.rs"]
+mod topics;
 #[path = "broker/uncaught.rs"]
 mod uncaught;

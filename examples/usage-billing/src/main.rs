@@ -44,8 +44,11 @@ struct Args {
     /// Where local state lies [default: ./usage-billing-state, or a temporary folder beside a broker started here]
     #[arg(long, value_name = "DIR")]
     state_dir: Option<PathBuf>,
+    /// Stream threads. More processes share the work too: the same command with --fed and another --state-dir
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    threads: u16,
     /// The topics are fed already
-    #[arg(long, hide = true)]
+    #[arg(long)]
     fed: bool,
 }
 
@@ -106,6 +109,7 @@ fn bill(kafka: &Kafka, args: &Args, data: &DataDir) -> Result<()> {
         bootstrap: kafka.bootstrap().to_owned(),
         names: names.clone(),
         state_dir: args.state_dir.clone().unwrap_or(usual),
+        threads: args.threads,
         kill_after: args.kill_after,
         serve: args
             .serve

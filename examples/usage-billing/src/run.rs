@@ -31,8 +31,10 @@ pub struct RunOptions {
     pub bootstrap: String,
     /// The topics.
     pub names: Names,
-    /// Where local state lies.
+    /// Where local state lies. Each process of an application has a directory of its own.
     pub state_dir: PathBuf,
+    /// Stream threads of this process (`num.stream.threads`).
+    pub threads: u16,
     /// Kill this process, once, when it has taken so many departures.
     pub kill_after: Option<u64>,
     /// Go on when everything is billed, with metrics served here (port 0: a free one).
@@ -67,6 +69,7 @@ fn config(options: &RunOptions) -> Result<StreamsConfig> {
         ("application.id", options.names.application_id()),
         ("bootstrap.servers", options.bootstrap.clone()),
         ("state.dir", options.state_dir.display().to_string()),
+        ("num.stream.threads", options.threads.to_string()),
         ("processing.guarantee", "exactly_once_v2".to_owned()),
         ("auto.offset.reset", "earliest".to_owned()),
         (

@@ -175,6 +175,7 @@ fn app() {
         bootstrap: std::env::var("KAFKA_BOOTSTRAP").unwrap(),
         names: Names::with_prefix(prefix),
         state_dir: PathBuf::from(state_dir),
+        threads: 1,
         kill_after: None,
         serve: (mode == "serve").then_some(SocketAddr::new(usage_billing::endpoint::ADDRESS.ip(), 0)),
     };

@@ -1,0 +1,6 @@
+//! What the programs of this package share: an application as a process that others start, watch and kill.
+
+mod application;
+pub mod eos;
+
+pub use application::{env, extra_properties, log_to_stderr, run};
