@@ -455,7 +455,10 @@ impl StreamThread {
             })),
             StatusCode::MissingSourceTopics => {
                 let detail = &status.detail;
-                tracing::warn!(%detail, "nothing can be read yet: create the topics, then it goes on by itself");
+                tracing::warn!(
+                    %detail,
+                    "nothing can be read yet: create the topics within 10 s and it goes on by itself, or it stops with an error"
+                );
                 Ok(())
             }
             _ => {
