@@ -14,7 +14,7 @@ use crate::graph::{GlobalTable, Kind, Shared, Source, TableSource};
 use crate::kstream::KStream;
 use crate::ktable::{AskOld, GlobalKTable, KTable, TableFlags, View, source_factory};
 use crate::names::Step;
-use crate::stores::StateStore;
+use crate::stores::{Shape, StateStore};
 
 /// What the optimizer may change. Java: `topology.optimization`; default: nothing. It changes names of internal topics, so
 /// an application that runs keeps what it began with.
@@ -34,13 +34,15 @@ pub struct Optimization {
     pub reuse_source_topics: bool,
     /// `merge.repartition.topics`: repartitions below one key-changing step become one.
     pub merge_repartition_topics: bool,
+    /// `single.store.self.join`: a stream joined with itself keeps its records once.
+    pub single_store_self_join: bool,
 }
 
 impl Optimization {
-    /// Reads the value of `topology.optimization`: `none`, `all`, or a list of the two names above.
+    /// Reads the value of `topology.optimization`: `none`, `all`, or a list of the three names above.
     ///
     /// # Errors
-    /// An unknown name, and `single.store.self.join`, which needs joins of two streams.
+    /// An unknown name.
     pub fn parse(text: &str) -> Result<Self, TopologyError> {
         let mut optimization = Optimization::default();
         for name in text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
@@ -50,13 +52,15 @@ impl Optimization {
                     optimization = Optimization {
                         reuse_source_topics: true,
                         merge_repartition_topics: true,
+                        single_store_self_join: true,
                     }
                 }
                 "reuse.ktable.source.topics" => optimization.reuse_source_topics = true,
                 "merge.repartition.topics" => optimization.merge_repartition_topics = true,
+                "single.store.self.join" => optimization.single_store_self_join = true,
                 other => {
                     return Err(TopologyError::Invalid(format!(
-                        "topology.optimization can't be `{other}`: use none, all, reuse.ktable.source.topics or merge.repartition.topics"
+                        "topology.optimization can't be `{other}`: use none, all, reuse.ktable.source.topics, merge.repartition.topics or single.store.self.join"
                     )));
                 }
             }
@@ -199,8 +203,14 @@ impl StreamsBuilder {
                 consumed.name.as_ref().map(|name| format!("{name}-source")).as_deref(),
             );
             let name = graph.names.node(Step::TableSource, consumed.name.as_deref());
-            let store =
-                StateStore::of(&store_name, Arc::clone(&key), Arc::clone(&value), None, &materialized).definition();
+            let store = StateStore::of(
+                &store_name,
+                Arc::clone(&key),
+                Arc::clone(&value),
+                Shape::KeyValue,
+                &materialized,
+            )
+            .definition();
             let table = TableSource {
                 source_name: source_name.into(),
                 topic: topic.into(),
@@ -229,6 +239,7 @@ impl StreamsBuilder {
             sources: vec![node],
             view,
             ask_old,
+            closing: None,
         }
     }
 
@@ -258,8 +269,14 @@ impl StreamsBuilder {
                 consumed.name.as_ref().map(|name| format!("{name}-source")).as_deref(),
             );
             let name = graph.names.node(Step::TableSource, consumed.name.as_deref());
-            let store =
-                StateStore::of(&store_name, Arc::clone(&key), Arc::clone(&value), None, &materialized).definition();
+            let store = StateStore::of(
+                &store_name,
+                Arc::clone(&key),
+                Arc::clone(&value),
+                Shape::KeyValue,
+                &materialized,
+            )
+            .definition();
             let table = GlobalTable {
                 source_name: source_name.into(),
                 topic: topic.into(),

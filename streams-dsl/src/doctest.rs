@@ -58,6 +58,44 @@ pub fn window<K>(key: K, start_ms: i64) -> Windowed<K> {
     Windowed::new(key, Window::of_size(start_ms, i64::MAX))
 }
 
+/// The key of a session between two event times, both included.
+pub fn session<K>(key: K, start_ms: i64, end_ms: i64) -> InSession<K> {
+    InSession(key, Window::new(start_ms, end_ms))
+}
+
+/// A key in a session, which is written with both its times.
+#[derive(Debug)]
+pub struct InSession<K>(K, Window);
+
+impl<K: DefaultSerde> DefaultSerde for InSession<K> {
+    type Serde = SessionKeySerde<K::Serde>;
+}
+
+/// Writes keys in sessions as the DSL does.
+#[derive(Default)]
+pub struct SessionKeySerde<S>(streams_core::serde::SessionWindowed<S>);
+
+impl<K: DefaultSerde> Serde<InSession<K>> for SessionKeySerde<K::Serde> {
+    fn serialize(&self, topic: &str, value: &InSession<K>, out: &mut Vec<u8>) -> Result<bool, SerdeError> {
+        let present = K::Serde::default().serialize(topic, &value.0, out)?;
+        out.extend_from_slice(&value.1.end_ms.to_be_bytes());
+        out.extend_from_slice(&value.1.start_ms.to_be_bytes());
+        Ok(present)
+    }
+
+    fn deserialize(&self, topic: &str, bytes: Option<&[u8]>) -> Result<InSession<K>, SerdeError> {
+        let Windowed { key, window }: Windowed<K> = self.0.deserialize(topic, bytes)?;
+        Ok(InSession(key, window))
+    }
+}
+
+impl<S: Sample> Sample for InSession<S> {
+    type Typed = InSession<S::Typed>;
+    fn typed(self) -> Self::Typed {
+        InSession(self.0.typed(), self.1)
+    }
+}
+
 /// A running topology.
 pub struct Run {
     driver: TopologyTestDriver,

@@ -83,13 +83,20 @@ mod windows;
 
 pub use builder::{Optimization, StreamsBuilder, TopologyConfig};
 pub use by_hand::TopologyBuilder;
-pub use config::{Connect, Consumed, Grouped, Joined, Materialized, Produced, Repartitioned, TableJoined};
-pub use grouped::{KGroupedStream, KGroupedTable, TimeWindowedKStream};
+pub use config::{
+    Connect, Consumed, Grouped, Joined, Materialized, Produced, Repartitioned, StreamJoined, Suppressed, TableJoined,
+};
+pub use grouped::{
+    CogroupWindows, CogroupedKStream, EmitStrategy, KGroupedStream, KGroupedTable, SessionWindowedCogroupedKStream,
+    SessionWindowedKStream, TimeWindowedCogroupedKStream, TimeWindowedKStream, WindowsOf,
+};
 pub use kstream::{Branched, BranchedKStream, KStream, NewRecord, RecordMeta};
 pub use ktable::{GlobalKTable, KTable, ValueTransformer, ValueTransformerContext};
 pub use step::Step;
 pub use stores::{StateStore, Stores};
-pub use windows::{DAY, HOUR, MILLISECOND, MINUTE, SECOND, TimeWindows};
+pub use windows::{
+    DAY, HOUR, JoinWindows, MILLISECOND, MINUTE, SECOND, SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows,
+};
 
 pub use streams_core::config::{
     GroupProtocol, OffsetReset, OnError, ProcessingGuarantee, StreamsConfig, env_properties,
@@ -109,7 +116,7 @@ pub use streams_core::processor::{
 };
 pub use streams_core::serde::{DefaultSerde, Json, Serde, SerdeError, SharedSerde};
 pub use streams_core::stores::{
-    KeyValueStore, TtlStore, ValueAndTimestamp, VersionPut, VersionedStore, VersionedValue, WindowStore,
+    KeyValueStore, SessionStore, TtlStore, ValueAndTimestamp, VersionPut, VersionedStore, VersionedValue, WindowStore,
 };
 /// Tests a topology without a broker, as a test of an application does:
 ///

@@ -34,6 +34,17 @@ pub(crate) enum Step {
     /// `count` and `aggregate`, windowed or not.
     Aggregate,
     Reduce,
+    /// Of several streams: the store, then each input.
+    CogroupAggregate,
+    CogroupMerge,
+    /// Stream–stream: the two windows.
+    Windowed,
+    JoinThis,
+    /// Of an outer join.
+    OuterThis,
+    JoinOther,
+    /// Of a left or outer join.
+    OuterOther,
     /// Stream–table.
     Join,
     /// Stream–table left, and both joins with a global table.
@@ -41,6 +52,8 @@ pub(crate) enum Step {
     TableFilter,
     TableMapValues,
     TransformValues,
+    /// Draws none, nor does its store, when it is named where it is called.
+    Suppress,
     ToStream,
     /// A table's `group_by`.
     TableSelect,
@@ -86,11 +99,19 @@ impl Step {
             Step::ToTable => "KSTREAM-TOTABLE-",
             Step::Aggregate => "KSTREAM-AGGREGATE-",
             Step::Reduce => "KSTREAM-REDUCE-",
+            Step::CogroupAggregate => "COGROUPKSTREAM-AGGREGATE-",
+            Step::CogroupMerge => "COGROUPKSTREAM-MERGE-",
+            Step::Windowed => "KSTREAM-WINDOWED-",
+            Step::JoinThis => "KSTREAM-JOINTHIS-",
+            Step::OuterThis => "KSTREAM-OUTERTHIS-",
+            Step::JoinOther => "KSTREAM-JOINOTHER-",
+            Step::OuterOther => "KSTREAM-OUTEROTHER-",
             Step::Join => "KSTREAM-JOIN-",
             Step::LeftJoin => "KSTREAM-LEFTJOIN-",
             Step::TableFilter => "KTABLE-FILTER-",
             Step::TableMapValues => "KTABLE-MAPVALUES-",
             Step::TransformValues => "KTABLE-TRANSFORMVALUES-",
+            Step::Suppress => "KTABLE-SUPPRESS-",
             Step::ToStream => "KTABLE-TOSTREAM-",
             Step::TableSelect => "KTABLE-SELECT-",
             Step::TableAggregate => "KTABLE-AGGREGATE-",

@@ -17,11 +17,12 @@
 //! # Ok::<(), TopologyError>(())
 //! ```
 
-pub use crate::serdes::{DefaultSerde, Json, Serde, SerdeError, TimeWindowed};
+pub use crate::serdes::{DefaultSerde, Json, Serde, SerdeError, SessionWindowed, TimeWindowed};
 pub use crate::{
-    BoxError, Branched, Connect, Consumed, DAY, GlobalKTable, Grouped, HOUR, Headers, Joined, KGroupedStream,
-    KGroupedTable, KStream, KTable, MILLISECOND, MINUTE, Materialized, Produced, Repartitioned, SECOND, StateStore,
-    StreamsBuilder, StreamsConfig, TimeWindowedKStream, TimeWindows, Topology, TopologyError, Window, Windowed,
+    BoxError, Branched, Connect, Consumed, DAY, EmitStrategy, GlobalKTable, Grouped, HOUR, Headers, JoinWindows,
+    Joined, KGroupedStream, KGroupedTable, KStream, KTable, MILLISECOND, MINUTE, Materialized, Produced, Repartitioned,
+    SECOND, SessionWindows, SlidingWindows, StateStore, StreamJoined, StreamsBuilder, StreamsConfig, Suppressed,
+    TimeWindowedKStream, TimeWindows, Topology, TopologyError, UnlimitedWindows, Window, Windowed,
 };
 pub use crate::{DriverOptions, TestInput, TestOutput, TestRecord, TopologyTestDriver};
 #[cfg(feature = "kafka")]

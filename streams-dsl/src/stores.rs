@@ -2,13 +2,15 @@
 
 mod timed;
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use streams_core::serde::{DefaultSerde, Serde, SharedSerde};
 use streams_core::stores::{
-    KeyValueLayout, ManagedStore, StoreBuilder, StoreFactory, StoreOptions, TypedStore, WindowLayout,
+    JoinWindowOptions, JoinWindowStore, KeyValueLayout, ManagedStore, SessionLayout, StoreBuilder, StoreFactory,
+    StoreOptions, SuppressBuffer, TypedStore, UnmatchedStore, WindowLayout,
 };
 use streams_core::topology::{ChangelogDefinition, StoreDefinition};
 use streams_state::StoreSpec;
@@ -46,7 +48,7 @@ impl Stores {
     /// Rows of one value per key, with the event time of their last update. Java: `timestampedKeyValueStoreBuilder`.
     #[must_use]
     pub fn key_value<K: DefaultSerde, V: DefaultSerde>(name: &str) -> StateStore<K, V> {
-        StateStore::new(name, K::shared(), V::shared(), None)
+        StateStore::new(name, K::shared(), V::shared(), Shape::KeyValue)
     }
 
     /// As [`key_value`](Self::key_value), with these serdes.
@@ -55,7 +57,7 @@ impl Stores {
         key: impl Serde<K>,
         value: impl Serde<V>,
     ) -> StateStore<K, V> {
-        StateStore::new(name, Arc::new(key), Arc::new(value), None)
+        StateStore::new(name, Arc::new(key), Arc::new(value), Shape::KeyValue)
     }
 
     /// Rows by key and window start, for windows of `size`; rows are kept for `retention` after their window's start.
@@ -66,18 +68,63 @@ impl Stores {
         retention: Duration,
         size: Duration,
     ) -> StateStore<K, V> {
-        let windows = WindowSizes {
+        let shape = Shape::Window {
             size_ms: millis(size),
             retention_ms: millis(retention),
+            bucket_ms: None,
         };
-        StateStore::new(name, K::shared(), V::shared(), Some(windows))
+        StateStore::new(name, K::shared(), V::shared(), shape)
+    }
+
+    /// Rows by key and session; rows are kept for `retention` after their session's end. Java: `sessionStoreBuilder`.
+    #[must_use]
+    pub fn session<K: DefaultSerde, V: DefaultSerde>(name: &str, retention: Duration) -> StateStore<K, V> {
+        let shape = Shape::Session {
+            retention_ms: millis(retention),
+        };
+        StateStore::new(name, K::shared(), V::shared(), shape)
     }
 }
 
+/// What a store's rows are found by.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct WindowSizes {
-    pub(crate) size_ms: i64,
-    pub(crate) retention_ms: i64,
+pub(crate) enum Shape {
+    /// Keys.
+    KeyValue,
+    /// Keys and window starts.
+    Window {
+        /// The windows' size, which gives their ends.
+        size_ms: i64,
+        /// How long rows are kept after their window's start.
+        retention_ms: i64,
+        /// The width of time buckets, where the usual one does not do.
+        bucket_ms: Option<i64>,
+    },
+    /// Keys and sessions.
+    Session {
+        /// How long rows are kept after their session's end.
+        retention_ms: i64,
+    },
+}
+
+impl Shape {
+    fn spec(self, name: &str) -> StoreSpec {
+        match self {
+            Shape::KeyValue => StoreSpec::key_value(name),
+            Shape::Window {
+                retention_ms,
+                bucket_ms,
+                ..
+            } => {
+                let spec = StoreSpec::window(name, retention_ms, false);
+                match bucket_ms {
+                    Some(width_ms) => spec.with_buckets_of(width_ms.max(1)),
+                    None => spec,
+                }
+            }
+            Shape::Session { retention_ms } => StoreSpec::session(name, retention_ms),
+        }
+    }
 }
 
 /// A store before it is made: name, serdes, cache, changelog, place. Java counterpart: `StoreBuilder`.
@@ -85,7 +132,7 @@ pub struct StateStore<K, V> {
     name: String,
     key: SharedSerde<K>,
     value: SharedSerde<V>,
-    windows: Option<WindowSizes>,
+    shape: Shape,
     store: StoreSettings,
     logs_headers: bool,
     life: Life,
@@ -93,12 +140,12 @@ pub struct StateStore<K, V> {
 }
 
 impl<K: 'static, V: 'static> StateStore<K, V> {
-    fn new(name: &str, key: SharedSerde<K>, value: SharedSerde<V>, windows: Option<WindowSizes>) -> Self {
+    fn new(name: &str, key: SharedSerde<K>, value: SharedSerde<V>, shape: Shape) -> Self {
         StateStore {
             name: name.to_owned(),
             key,
             value,
-            windows,
+            shape,
             store: StoreSettings::with_caching(false),
             logs_headers: false,
             life: Life::Last,
@@ -111,14 +158,14 @@ impl<K: 'static, V: 'static> StateStore<K, V> {
         name: &str,
         key: SharedSerde<K>,
         value: SharedSerde<V>,
-        windows: Option<WindowSizes>,
+        shape: Shape,
         materialized: &Materialized<K, V>,
     ) -> Self {
         StateStore {
             name: name.to_owned(),
             key,
             value,
-            windows,
+            shape,
             store: materialized.store.clone(),
             logs_headers: false,
             life: materialized.history.map_or(Life::Last, |history| Life::Versions {
@@ -141,11 +188,10 @@ impl<K: 'static, V: 'static> StateStore<K, V> {
     }
 
     pub(crate) fn definition(self) -> StoreDefinition {
-        let mut spec = match (self.windows, self.life) {
-            (None, Life::Last) => StoreSpec::key_value(&*self.name),
-            (None, Life::Versions { history_ms }) => StoreSpec::versioned(&*self.name, history_ms),
-            (None, Life::Ttl { ttl_ms }) => StoreSpec::expiring(&*self.name, ttl_ms),
-            (Some(windows), _) => StoreSpec::window(&*self.name, windows.retention_ms, false),
+        let mut spec = match (self.shape, self.life) {
+            (Shape::KeyValue, Life::Versions { history_ms }) => StoreSpec::versioned(&*self.name, history_ms),
+            (Shape::KeyValue, Life::Ttl { ttl_ms }) => StoreSpec::expiring(&*self.name, ttl_ms),
+            (shape, _) => shape.spec(&self.name),
         };
         if self.store.in_memory {
             spec = spec.in_memory();
@@ -156,23 +202,19 @@ impl<K: 'static, V: 'static> StateStore<K, V> {
             .map(|configs| ChangelogDefinition::of(&spec).with_configs(configs));
         let options = StoreOptions {
             caching: self.store.caching,
-            timestamped: self.timestamped,
+            // Sessions carry no time besides their end (Java: plain session stores).
+            timestamped: self.timestamped && !matches!(self.shape, Shape::Session { .. }),
         };
         let (key, value) = (self.key, self.value);
-        let factory: Arc<dyn StoreFactory> = match (self.windows, self.life) {
-            (None, Life::Versions { .. }) => Arc::new(VersionedFactory { key, value }),
-            (None, Life::Ttl { ttl_ms }) => Arc::new(TtlFactory { key, value, ttl_ms }),
-            (None, Life::Last) => Arc::new(KeyValueFactory {
+        let factory: Arc<dyn StoreFactory> = match (self.shape, self.life) {
+            (Shape::KeyValue, Life::Versions { .. }) => Arc::new(VersionedFactory { key, value }),
+            (Shape::KeyValue, Life::Ttl { ttl_ms }) => Arc::new(TtlFactory { key, value, ttl_ms }),
+            (shape, _) => Arc::new(TypedFactory {
                 key,
                 value,
                 options,
                 logs_headers: self.logs_headers,
-            }),
-            (Some(windows), _) => Arc::new(WindowFactory {
-                key,
-                value,
-                options,
-                size_ms: windows.size_ms,
+                shape,
             }),
         };
         StoreDefinition {
@@ -189,22 +231,34 @@ store_settings!(
     "Whether updates are written once per key and commit. Default: no."
 );
 
-struct KeyValueFactory<K, V> {
+struct TypedFactory<K, V> {
     key: SharedSerde<K>,
     value: SharedSerde<V>,
     options: StoreOptions,
     logs_headers: bool,
+    shape: Shape,
 }
 
-impl<K: 'static, V: 'static> StoreFactory for KeyValueFactory<K, V> {
+impl<K: 'static, V: 'static> StoreFactory for TypedFactory<K, V> {
     fn build(&self, builder: StoreBuilder) -> Rc<dyn ManagedStore> {
-        let layout = KeyValueLayout::new(Arc::clone(&self.key));
-        let store = TypedStore::new(builder, layout, Arc::clone(&self.value), self.options);
-        Rc::new(if self.logs_headers {
-            store.logging_headers()
-        } else {
-            store
-        })
+        let (key, value, options) = (Arc::clone(&self.key), Arc::clone(&self.value), self.options);
+        match self.shape {
+            Shape::KeyValue => {
+                let store = TypedStore::new(builder, KeyValueLayout::new(key), value, options);
+                Rc::new(if self.logs_headers {
+                    store.logging_headers()
+                } else {
+                    store
+                })
+            }
+            Shape::Window { size_ms, .. } => Rc::new(TypedStore::new(
+                builder,
+                WindowLayout::new(key, size_ms),
+                value,
+                options,
+            )),
+            Shape::Session { .. } => Rc::new(TypedStore::new(builder, SessionLayout::new(key), value, options)),
+        }
     }
 
     fn is_timestamped(&self) -> bool {
@@ -212,16 +266,75 @@ impl<K: 'static, V: 'static> StoreFactory for KeyValueFactory<K, V> {
     }
 }
 
-struct WindowFactory<K, V> {
-    key: SharedSerde<K>,
-    value: SharedSerde<V>,
-    options: StoreOptions,
-    size_ms: i64,
+/// The topic configs of a changelog (`None`: no changelog), and whether the rows are in memory.
+pub(crate) type Kept = (Option<BTreeMap<String, String>>, bool);
+
+/// Makes plain stores, whose values have no event time in front.
+struct PlainFactory<F>(F);
+
+impl<F: Fn(StoreBuilder) -> Rc<dyn ManagedStore> + Send + Sync> StoreFactory for PlainFactory<F> {
+    fn build(&self, builder: StoreBuilder) -> Rc<dyn ManagedStore> {
+        (self.0)(builder)
+    }
+
+    fn is_timestamped(&self) -> bool {
+        false
+    }
 }
 
-impl<K: 'static, V: 'static> StoreFactory for WindowFactory<K, V> {
-    fn build(&self, builder: StoreBuilder) -> Rc<dyn ManagedStore> {
-        let layout = WindowLayout::new(Arc::clone(&self.key), self.size_ms);
-        Rc::new(TypedStore::new(builder, layout, Arc::clone(&self.value), self.options))
+fn plain_store(
+    spec: StoreSpec,
+    (logging, in_memory): &Kept,
+    make: impl Fn(StoreBuilder) -> Rc<dyn ManagedStore> + Send + Sync + 'static,
+) -> StoreDefinition {
+    let spec = if *in_memory { spec.in_memory() } else { spec };
+    let changelog = logging
+        .clone()
+        .map(|configs| ChangelogDefinition::of(&spec).with_configs(configs));
+    StoreDefinition {
+        spec,
+        changelog,
+        factory: Arc::new(PlainFactory(make)),
+        global: false,
     }
+}
+
+/// The store of one side of a stream–stream join.
+pub(crate) fn join_window_store<K: 'static, V: 'static>(
+    name: &str,
+    key: &SharedSerde<K>,
+    value: &SharedSerde<V>,
+    retention_ms: i64,
+    kept: &Kept,
+) -> StoreDefinition {
+    let (key, value) = (Arc::clone(key), Arc::clone(value));
+    let options = JoinWindowOptions {
+        retention_ms,
+        exact: kept.1,
+    };
+    plain_store(StoreSpec::window(name, retention_ms, true), kept, move |builder| {
+        let (key, value) = (Arc::clone(&key), Arc::clone(&value));
+        Rc::new(JoinWindowStore::new(builder, key, value, options))
+    })
+}
+
+/// The store of records without a partner, of both sides of a stream–stream join.
+pub(crate) fn unmatched_store<K: 'static>(name: &str, key: &SharedSerde<K>, kept: &Kept) -> StoreDefinition {
+    let key = Arc::clone(key);
+    plain_store(StoreSpec::key_value(name), kept, move |builder| {
+        Rc::new(UnmatchedStore::new(builder, Arc::clone(&key)))
+    })
+}
+
+/// The buffer of a suppressed table.
+pub(crate) fn suppress_buffer<K: 'static, V: 'static>(
+    name: &str,
+    key: &SharedSerde<K>,
+    value: &SharedSerde<V>,
+    logging: Option<BTreeMap<String, String>>,
+) -> StoreDefinition {
+    let (key, value) = (Arc::clone(key), Arc::clone(value));
+    plain_store(StoreSpec::key_value(name), &(logging, false), move |builder| {
+        Rc::new(SuppressBuffer::new(builder, Arc::clone(&key), Arc::clone(&value)))
+    })
 }

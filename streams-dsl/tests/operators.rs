@@ -232,7 +232,7 @@ fn building_twice_gives_the_same_topology() {
         builder.build_with(&config).unwrap(),
     );
     assert_eq!(first.describe(), second.describe());
-    assert!(Optimization::parse("single.store.self.join").is_err());
+    assert!(Optimization::parse("single.store.self.joins").is_err());
 }
 
 #[test]

@@ -9,6 +9,7 @@ use crate::error::StateError;
 use crate::family::Published;
 use crate::memory::MemoryStore;
 use crate::range::{Direction, KeyRange, RangeIter};
+use crate::session::{SessionIter, SessionLayout, SessionSlice};
 use crate::spec::{StoreId, StoreKind, StoreSpec};
 use crate::store::KeyValueStore;
 use crate::versioned::{VersionLayout, VersionRow, Versioned};
@@ -77,6 +78,30 @@ impl Shape {
         match spec.kind {
             StoreKind::Expiring { .. } => Ok(()),
             other => Err(self.wrong_kind(spec, other.label(), "expiring")),
+        }
+    }
+
+    pub(crate) fn session(&self, id: StoreId) -> Result<SessionLayout, StateError> {
+        let (spec, _) = self.store(id)?;
+        match spec.kind {
+            StoreKind::Session {
+                segment_interval_ms, ..
+            } => Ok(SessionLayout { segment_interval_ms }),
+            other => Err(self.wrong_kind(spec, other.label(), "session")),
+        }
+    }
+
+    /// The bucket width of a window or session store.
+    pub(crate) fn bucket_ms(&self, id: StoreId) -> Result<i64, StateError> {
+        let (spec, _) = self.store(id)?;
+        match spec.kind {
+            StoreKind::Window {
+                segment_interval_ms, ..
+            }
+            | StoreKind::Session {
+                segment_interval_ms, ..
+            } => Ok(segment_interval_ms),
+            other => Err(self.wrong_kind(spec, other.label(), "window")),
         }
     }
 
@@ -255,6 +280,24 @@ impl StateSnapshot {
     fn version_rows(&self, id: StoreId) -> Result<Versioned<ReadOnly<'_>>, StateError> {
         let layout = self.shape.versions(id)?;
         Ok(Versioned::new(ReadOnly { snapshot: self, id }, layout))
+    }
+
+    /// Committed sessions of a key that end at or after `from_end_ms` and start at or before `to_start_ms`, by their end.
+    ///
+    /// # Errors
+    /// Unknown store, not a session store, or the storage could not be read.
+    pub fn session_find(
+        &self,
+        id: StoreId,
+        key: &[u8],
+        from_end_ms: i64,
+        to_start_ms: i64,
+    ) -> Result<SessionIter, StateError> {
+        let layout = self.shape.session(id)?;
+        let slice = SessionSlice::of_key(key, from_end_ms, to_start_ms);
+        let (lower, upper) = slice.bounds(&layout);
+        let range = KeyRange::new(Bound::Included(&lower), Bound::Excluded(&upper));
+        Ok(SessionIter::new(self.raw_range(id, &range, Direction::Forward)?, slice))
     }
 
     fn raw_get(&self, id: StoreId, key: &[u8], read: &mut dyn FnMut(Option<&[u8]>)) -> Result<(), StateError> {

@@ -30,6 +30,14 @@ pub enum StoreKind {
         /// Rows of equal key and start are kept apart by a sequence number (join windows).
         retain_duplicates: bool,
     },
+    /// Rows of (key, session end, session start), kept in time buckets by their end that are dropped as a whole.
+    Session {
+        /// How long a row is kept after its session's end, in milliseconds of event time. Only a note for the caller.
+        retention_ms: i64,
+        /// Width of a bucket in milliseconds. Used when the store is created; a store on disk keeps the width it was
+        /// created with.
+        segment_interval_ms: i64,
+    },
     /// The versions of each key's value (KIP-889).
     Versioned {
         /// How long a version can be asked for after it has ended, and how late an update may come, in milliseconds of
@@ -53,6 +61,7 @@ impl StoreKind {
             Self::Window { .. } => "window",
             Self::Versioned { .. } => "versioned",
             Self::Expiring { .. } => "expiring",
+            Self::Session { .. } => "session",
         }
     }
 }
@@ -77,6 +86,21 @@ impl StoreSpec {
             retention_ms,
             segment_interval_ms,
             retain_duplicates,
+        };
+        Self {
+            name: name.into(),
+            kind,
+            persistent: true,
+        }
+    }
+
+    /// A persistent session store with the default bucket width of Kafka Streams: `max(retention / 2, 60 s)`. Times are
+    /// milliseconds.
+    #[must_use]
+    pub fn session(name: impl Into<String>, retention_ms: i64) -> Self {
+        let kind = StoreKind::Session {
+            retention_ms,
+            segment_interval_ms: (retention_ms / 2).max(60_000),
         };
         Self {
             name: name.into(),
@@ -116,6 +140,21 @@ impl StoreSpec {
         }
     }
 
+    /// The same window or session store with buckets of this width (milliseconds), should it be created now.
+    #[must_use]
+    pub fn with_buckets_of(mut self, width_ms: i64) -> Self {
+        match &mut self.kind {
+            StoreKind::Window {
+                segment_interval_ms, ..
+            }
+            | StoreKind::Session {
+                segment_interval_ms, ..
+            } => *segment_interval_ms = width_ms,
+            StoreKind::KeyValue | StoreKind::Versioned { .. } | StoreKind::Expiring { .. } => {}
+        }
+        self
+    }
+
     /// The same store in memory.
     #[must_use]
     pub fn in_memory(mut self) -> Self {
@@ -134,9 +173,10 @@ impl StoreSpec {
         match self.kind {
             StoreKind::Window {
                 segment_interval_ms, ..
-            } if segment_interval_ms < 1 => {
-                Err(invalid("the segment interval of a window store must be at least 1 ms"))
             }
+            | StoreKind::Session {
+                segment_interval_ms, ..
+            } if segment_interval_ms < 1 => Err(invalid("the segment interval of a store must be at least 1 ms")),
             StoreKind::Versioned {
                 segment_interval_ms, ..
             } if segment_interval_ms < 1 => Err(invalid(

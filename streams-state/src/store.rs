@@ -4,6 +4,7 @@ use std::ops::Bound;
 
 use crate::error::StateError;
 use crate::range::{Direction, RangeIter};
+use crate::session::SessionIter;
 use crate::window::WindowIter;
 
 /// Ordered bytes by key.
@@ -174,6 +175,41 @@ pub trait WindowStoreExt: WindowStore {
 }
 
 impl<S: WindowStore + ?Sized> WindowStoreExt for S {}
+
+/// Bytes by key and session: a stretch of event time, in milliseconds, both ends included.
+///
+/// Java counterpart: `SessionStore<Bytes, byte[]>`. As a [`WindowStore`], it never hides or drops a row by itself.
+pub trait SessionStore {
+    /// Sets the value of a session; `None` deletes it.
+    ///
+    /// # Errors
+    /// A negative start, an end before the start, or the storage could not be written.
+    fn put(&mut self, key: &[u8], start_ms: i64, end_ms: i64, value: Option<&[u8]>) -> Result<(), StateError>;
+
+    /// Lends the value of a session to `read`, called exactly once unless an error is returned.
+    ///
+    /// # Errors
+    /// The storage could not be read.
+    fn fetch(
+        &self,
+        key: &[u8],
+        start_ms: i64,
+        end_ms: i64,
+        read: &mut dyn FnMut(Option<&[u8]>),
+    ) -> Result<(), StateError>;
+
+    /// The sessions of a key that end at or after `from_end_ms` and start at or before `to_start_ms`, by their end.
+    ///
+    /// # Errors
+    /// The storage could not be read.
+    fn find(&mut self, key: &[u8], from_end_ms: i64, to_start_ms: i64) -> Result<SessionIter, StateError>;
+
+    /// The sessions of all keys that end between two times, both included; ordered by time bucket, then key, end, start.
+    ///
+    /// # Errors
+    /// The storage could not be read.
+    fn ended(&mut self, from_end_ms: i64, to_end_ms: i64) -> Result<SessionIter, StateError>;
+}
 
 /// Lets a borrowed store be wrapped.
 impl<S: KeyValueStore + ?Sized> KeyValueStore for &mut S {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::node::{AnyNode, Children, Downstream, NodeBuilder};
 use super::{PunctuationType, PunctuatorId, TaskContext};
 use crate::error::{BoxError, Error, FailurePlace, ProcessResult};
-use crate::stores::{GlobalStore, KeyValueStore, TaskStores, TtlStore, VersionedStore, WindowStore};
+use crate::stores::{GlobalStore, KeyValueStore, SessionStore, TaskStores, TtlStore, VersionedStore, WindowStore};
 use crate::topology::TopologyError;
 use crate::{DefaultSerde, Record, TaskId};
 
@@ -209,6 +209,14 @@ impl<KOut, VOut> ProcessorContext<'_, KOut, VOut> {
                 name: name.to_owned(),
             })?;
         Ok(GlobalStore::new(name.into(), reader, K::shared(), V::shared()))
+    }
+
+    /// A session store.
+    ///
+    /// # Errors
+    /// As [`store`](Self::store).
+    pub fn session_store<K: 'static, V: 'static>(&self, name: &str) -> Result<Rc<SessionStore<K, V>>, TopologyError> {
+        self.store(name)
     }
 
     /// Runs [`Processor::punctuate`] every `interval`. Schedules are not persisted; make them in `init`.

@@ -194,6 +194,14 @@ impl TaskContext {
         std::mem::replace(&mut self.current, context)
     }
 
+    /// Runs `work` as for a record of another place: one that was buffered, and not the one in hand.
+    pub fn at_place<R>(&mut self, place: RecordContext, work: impl FnOnce(&mut Self) -> R) -> R {
+        let outer = std::mem::replace(&mut self.current, place);
+        let result = work(self);
+        self.current = outer;
+        result
+    }
+
     /// The highest event time (ms since the Unix epoch) taken from the task's inputs; -1 before the first record.
     /// Java: `currentStreamTimeMs`.
     #[must_use]

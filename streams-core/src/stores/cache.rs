@@ -58,6 +58,8 @@ pub(crate) struct Cache<V> {
     dirty: Vec<u32>,
     /// Entries that a flush has taken and not written yet, last first.
     flushing: Vec<u32>,
+    /// Entries that are not yet in the task's bytes, and some that are.
+    to_serialize: Vec<u32>,
     charged: usize,
 }
 
@@ -71,6 +73,7 @@ impl<V> Default for Cache<V> {
             oldest: NONE,
             dirty: Vec::new(),
             flushing: Vec::new(),
+            to_serialize: Vec::new(),
             charged: 0,
         }
     }
@@ -140,7 +143,9 @@ impl<V> Cache<V> {
         let Some(slot) = self.slots.get_mut(at as usize) else {
             return;
         };
-        slot.unserialized = true;
+        if !std::mem::replace(&mut slot.unserialized, true) {
+            self.to_serialize.push(at);
+        }
         match &mut slot.context {
             Some(context) => context.move_to(origin, timestamp_ms, headers),
             None => {
@@ -166,9 +171,17 @@ impl<V> Cache<V> {
         self.flushing.pop()
     }
 
-    /// All entries whose rows a scan would not find yet, those of a flush that goes on included.
-    pub(crate) fn unwritten(&self) -> Vec<u32> {
-        self.flushing.iter().chain(&self.dirty).copied().collect()
+    /// The entries to be looked at by a scan; the list is empty afterwards.
+    pub(crate) fn take_unserialized(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.to_serialize)
+    }
+
+    /// Forgets the entries of that list that a flush has written.
+    pub(crate) fn forget_serialized(&mut self) {
+        let Cache {
+            slots, to_serialize, ..
+        } = self;
+        to_serialize.retain(|at| slots.get(*at as usize).is_some_and(|slot| slot.unserialized));
     }
 
     pub(crate) fn is_dirty(&self) -> bool {
@@ -185,6 +198,7 @@ impl<V> Cache<V> {
         slot.charged = 0;
         slot.held = Held::Out;
         slot.context = None;
+        slot.unserialized = false;
         slot.old = None;
         if let Ok(entry) = self.index.find_entry(hash(&key), |found| *found == at) {
             entry.remove();

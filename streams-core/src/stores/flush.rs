@@ -24,6 +24,7 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
             self.flush_entry(cx, at)?;
         }
         cx.current = outer;
+        self.cache.borrow_mut().forget_serialized();
         Ok(())
     }
 
@@ -129,8 +130,8 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
 
     /// Puts the dirty entries into the task's bytes without logging or forwarding them, so that a scan sees them.
     pub(super) fn serialize_dirty(&self, cx: &mut TaskContext) -> ProcessResult {
-        let unwritten = self.cache.borrow().unwritten();
-        for at in unwritten {
+        let unserialized = self.cache.borrow_mut().take_unserialized();
+        for at in unserialized {
             let mut cache = self.cache.borrow_mut();
             let Some(slot) = cache.slot_mut(at) else { continue };
             if !std::mem::take(&mut slot.unserialized) {

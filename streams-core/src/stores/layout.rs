@@ -2,6 +2,7 @@
 
 use streams_state::{StateError, StoreId, TaskState};
 
+use crate::codec::SessionKey;
 use crate::serde::{SerdeError, SharedSerde};
 use crate::windowed::{Window, Windowed};
 
@@ -39,6 +40,11 @@ pub trait Layout: 'static {
     /// # Errors
     /// When the storage can't be written.
     fn write(&self, state: &mut TaskState, id: StoreId, key: &[u8], value: Option<&[u8]>) -> Result<(), StateError>;
+
+    /// The event time (ms) by which a row lies in time buckets, where it does.
+    fn bucket_time_ms(&self, _key: &[u8]) -> Option<i64> {
+        None
+    }
 
     /// What follows the identity in the changelog key.
     fn changelog_suffix(&self) -> &'static [u8] {
@@ -101,6 +107,16 @@ impl<K: 'static> WindowLayout<K> {
     /// Windows of `size_ms` milliseconds (the size gives a window its end when its key is read back).
     pub fn new(serde: SharedSerde<K>, size_ms: i64) -> Self {
         WindowLayout { serde, size_ms }
+    }
+
+    /// The serde of the keys.
+    pub(super) fn key_serde(&self) -> &SharedSerde<K> {
+        &self.serde
+    }
+
+    /// How long windows are.
+    pub(super) fn size_ms(&self) -> i64 {
+        self.size_ms
     }
 
     /// Appends the identity of a key in the window that starts at `start_ms`; false = the key is null.
@@ -168,7 +184,83 @@ impl<K: 'static> Layout for WindowLayout<K> {
         state.window_put(id, key, start_ms, value).map(|_| ())
     }
 
+    fn bucket_time_ms(&self, key: &[u8]) -> Option<i64> {
+        Some(state_split(key).1)
+    }
+
     fn changelog_suffix(&self) -> &'static [u8] {
         &[0; 4]
     }
+}
+
+/// Keys and sessions: identity `key ++ end8 ++ start8`, also in the changelog (`SessionKeySchema`).
+pub struct SessionLayout<K> {
+    serde: SharedSerde<K>,
+}
+
+impl<K: 'static> SessionLayout<K> {
+    /// Keys by this serde.
+    pub fn new(serde: SharedSerde<K>) -> Self {
+        SessionLayout { serde }
+    }
+
+    /// The serde of the keys.
+    pub(super) fn key_serde(&self) -> &SharedSerde<K> {
+        &self.serde
+    }
+}
+
+impl<K: 'static> Layout for SessionLayout<K> {
+    type Key = Windowed<K>;
+
+    fn encode(&self, topic: &str, key: &Windowed<K>, out: &mut Vec<u8>) -> Result<bool, SerdeError> {
+        let present = self.serde.serialize(topic, &key.key, out)?;
+        out.extend_from_slice(&key.window.end_ms.to_be_bytes());
+        out.extend_from_slice(&key.window.start_ms.to_be_bytes());
+        Ok(present)
+    }
+
+    fn decode(&self, topic: &str, bytes: &[u8]) -> Result<Windowed<K>, SerdeError> {
+        let parts = SessionKey::from_changelog_key(bytes).ok_or(SerdeError::Length {
+            type_name: "a session key",
+            expected: 16,
+            actual: bytes.len(),
+        })?;
+        Ok(Windowed {
+            key: self.serde.deserialize(topic, Some(parts.key))?,
+            window: Window {
+                start_ms: parts.start_ms,
+                end_ms: parts.end_ms,
+            },
+        })
+    }
+
+    fn read(
+        &self,
+        state: &TaskState,
+        id: StoreId,
+        key: &[u8],
+        read: &mut dyn FnMut(Option<&[u8]>),
+    ) -> Result<(), StateError> {
+        let parts = session_of(key);
+        state.session_fetch(id, parts.key, parts.start_ms, parts.end_ms, read)
+    }
+
+    fn write(&self, state: &mut TaskState, id: StoreId, key: &[u8], value: Option<&[u8]>) -> Result<(), StateError> {
+        let parts = session_of(key);
+        state.session_put(id, parts.key, parts.start_ms, parts.end_ms, value)
+    }
+
+    fn bucket_time_ms(&self, key: &[u8]) -> Option<i64> {
+        Some(session_of(key).end_ms)
+    }
+}
+
+pub(super) fn session_of(bytes: &[u8]) -> SessionKey<'_> {
+    // The identity was made by `encode`, so the times are there.
+    SessionKey::from_changelog_key(bytes).unwrap_or(SessionKey {
+        key: bytes,
+        start_ms: 0,
+        end_ms: 0,
+    })
 }

@@ -9,7 +9,7 @@ use super::cache::{Cache, Held};
 use super::decode::{Decoder, read_stored_value, unreadable};
 use super::layout::Layout;
 use super::managed::{FlushListener, ManagedStore, StoreBuilder, ValueAndTimestamp};
-use super::window::AfterFlush;
+use super::window::LiveFrom;
 use crate::error::{Error, ProcessResult};
 use crate::metrics::meters::StoreOp;
 use crate::processor::TaskContext;
@@ -49,7 +49,7 @@ pub struct TypedStore<L: Layout, V> {
     pub(super) cache: RefCell<Cache<V>>,
     pub(super) listener: RefCell<Option<Rc<dyn FlushListener<L::Key, V>>>>,
     pub(super) send_old: Cell<bool>,
-    pub(super) after_flush: RefCell<Option<AfterFlush>>,
+    pub(super) users: RefCell<Vec<LiveFrom>>,
     pub(super) key_buffer: RefCell<Vec<u8>>,
     pub(super) value_buffer: RefCell<Vec<u8>>,
 }
@@ -67,7 +67,7 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
             cache: RefCell::default(),
             listener: RefCell::default(),
             send_old: Cell::new(false),
-            after_flush: RefCell::default(),
+            users: RefCell::default(),
             key_buffer: RefCell::default(),
             value_buffer: RefCell::default(),
         }
@@ -357,8 +357,7 @@ impl<L: Layout, V: 'static> ManagedStore for TypedStore<L, V> {
         let started = meter.start().filter(|_| self.is_dirty());
         self.flush_dirty(cx)?;
         meter.done(StoreOp::Flush, started);
-        let after = self.after_flush.borrow().as_ref().map(Rc::clone);
-        after.map_or(Ok(()), |after| after(cx))
+        self.expire_unneeded(cx)
     }
 
     fn is_dirty(&self) -> bool {

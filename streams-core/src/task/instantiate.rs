@@ -202,14 +202,14 @@ fn make_stores(
 
 /// What a store is called after in metrics, as in Java (`…BytesStoreSupplier.metricsScope`).
 pub(crate) fn scope_of(state: &TaskState, id: StoreId) -> &'static str {
-    let window = state
-        .specs()
-        .any(|(of, spec)| of == id && matches!(spec.kind, StoreKind::Window { .. }));
-    match (state.is_persistent(id), window) {
-        (true, false) => "rocksdb",
-        (true, true) => "rocksdb-window",
-        (false, false) => "in-memory",
-        (false, true) => "in-memory-window",
+    let kind = state.specs().find_map(|(of, spec)| (of == id).then_some(spec.kind));
+    match (state.is_persistent(id), kind) {
+        (true, Some(StoreKind::Window { .. })) => "rocksdb-window",
+        (true, Some(StoreKind::Session { .. })) => "rocksdb-session",
+        (true, _) => "rocksdb",
+        (false, Some(StoreKind::Window { .. })) => "in-memory-window",
+        (false, Some(StoreKind::Session { .. })) => "in-memory-session",
+        (false, _) => "in-memory",
     }
 }
 

@@ -159,7 +159,9 @@ impl ChangelogDefinition {
                 retain_duplicates: true,
                 ..
             } => ChangelogKind::JoinWindow { retention_ms },
-            StoreKind::Window { retention_ms, .. } => ChangelogKind::Windowed { retention_ms },
+            StoreKind::Window { retention_ms, .. } | StoreKind::Session { retention_ms, .. } => {
+                ChangelogKind::Windowed { retention_ms }
+            }
             StoreKind::Versioned {
                 history_retention_ms, ..
             } => ChangelogKind::Versioned { history_retention_ms },

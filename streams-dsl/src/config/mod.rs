@@ -8,6 +8,8 @@ mod joined;
 mod materialized;
 mod produced;
 mod repartitioned;
+mod stream_joined;
+mod suppressed;
 mod table_joined;
 
 pub(crate) use common::{StoreSettings, store_settings};
@@ -18,5 +20,8 @@ pub use joined::Joined;
 pub use materialized::Materialized;
 pub use produced::Produced;
 pub use repartitioned::Repartitioned;
+pub use stream_joined::StreamJoined;
+pub use suppressed::Suppressed;
+pub(crate) use suppressed::{Until, WhenFull};
 pub(crate) use table_joined::KeyPartitioner;
 pub use table_joined::TableJoined;

@@ -13,8 +13,8 @@ use streams_state::StoreKind;
 use crate::names::Names;
 
 pub(crate) use node::{
-    Companion, FilterFactory, GlobalTable, GraphNode, Kind, NodeFlags, NodeId, Processor, Repartition, Source,
-    TableSource,
+    Companion, FilterFactory, GlobalTable, GraphNode, Kind, NodeFlags, NodeId, OneStoreJoin, Processor, Repartition,
+    Source, TableSource,
 };
 
 /// The recorded graph, shared by the builder and all handles.
@@ -59,6 +59,8 @@ impl Graph {
             flags: NodeFlags::default(),
             priority: id.0,
             companions: Vec::new(),
+            own_suffix: "",
+            one_store_join: None,
         });
         id
     }
@@ -91,7 +93,7 @@ impl Graph {
             _ => {}
         }
         if let Some(node) = self.node_mut(id) {
-            node.name = name.into();
+            node.name = format!("{name}{}", node.own_suffix).into();
             let companions = node.companions.clone();
             for (companion, suffix) in companions {
                 self.rename_companion(companion, format!("{name}{suffix}").into());

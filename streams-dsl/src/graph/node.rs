@@ -20,7 +20,25 @@ pub(crate) struct GraphNode {
     /// Nodes are written in this order, parents first (Java: `buildPriority`).
     pub(crate) priority: usize,
     /// What is named after this node when it is given a name, each with its suffix.
-    pub(crate) companions: Vec<(Companion, &'static str)>,
+    pub(crate) companions: Vec<(Companion, String)>,
+    /// What follows the given name in this node's own.
+    pub(crate) own_suffix: &'static str,
+    /// How this merge of a stream–stream join is done on one store, should both its streams be the same.
+    pub(crate) one_store_join: Option<Arc<OneStoreJoin>>,
+}
+
+/// What the optimizer needs to put a self join on one store.
+pub(crate) struct OneStoreJoin {
+    /// The nodes that store each side; the first stays.
+    pub(crate) windowed: [NodeId; 2],
+    /// The nodes that join each side; both go.
+    pub(crate) joins: [NodeId; 2],
+    /// The store that stays.
+    pub(crate) store: Arc<str>,
+    /// The store of records without a partner, which goes: a record always meets itself.
+    pub(crate) shared: Option<Arc<str>>,
+    /// Makes the node that takes the merge's place.
+    pub(crate) factory: Arc<dyn NodeFactory>,
 }
 
 /// A part of a step that takes its name from another node.
@@ -76,8 +94,8 @@ pub(crate) struct Processor {
     pub(crate) materialized: bool,
     /// Stores of others it uses.
     pub(crate) uses: Vec<Arc<str>>,
-    /// The key of its clock in the offset-commit metadata.
-    pub(crate) clock: Option<Arc<str>>,
+    /// The keys of its times in the offset-commit metadata.
+    pub(crate) clocks: Vec<Arc<str>>,
 }
 
 impl Processor {
@@ -88,7 +106,7 @@ impl Processor {
             store: None,
             materialized: false,
             uses: Vec::new(),
-            clock: None,
+            clocks: Vec::new(),
         })
     }
 
@@ -99,18 +117,37 @@ impl Processor {
             store: None,
             materialized: false,
             uses,
-            clock: None,
+            clocks: Vec::new(),
+        })
+    }
+
+    /// A processor that uses stores of others and keeps times under these keys.
+    pub(crate) fn timed(
+        factory: Arc<dyn NodeFactory>,
+        uses: Vec<Arc<str>>,
+        clocks: impl IntoIterator<Item = Arc<str>>,
+    ) -> Kind {
+        Kind::Processor(Processor {
+            factory,
+            store: None,
+            materialized: false,
+            uses,
+            clocks: clocks.into_iter().collect(),
         })
     }
 
     /// A processor with a store of its own.
-    pub(crate) fn with_store(factory: Arc<dyn NodeFactory>, store: StoreDefinition, clock: Option<Arc<str>>) -> Kind {
+    pub(crate) fn with_store(
+        factory: Arc<dyn NodeFactory>,
+        store: StoreDefinition,
+        clocks: impl IntoIterator<Item = Arc<str>>,
+    ) -> Kind {
         Kind::Processor(Processor {
             factory,
             store: Some(store),
             materialized: true,
             uses: Vec::new(),
-            clock,
+            clocks: clocks.into_iter().collect(),
         })
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{Graph, Kind, NodeId, Repartition};
+use super::{Graph, Kind, NodeId, OneStoreJoin, Processor, Repartition};
 
 /// The graph in work.
 pub(super) struct Optimizer {
@@ -80,6 +80,71 @@ impl Optimizer {
         if let Some(node) = self.graph.node_mut(id) {
             node.parents = vec![id];
         }
+    }
+
+    /// Joins of a stream with itself need one store only (`rewriteSingleStoreSelfJoin`).
+    pub(super) fn join_on_one_store(&mut self) {
+        let joins: Vec<(NodeId, Arc<OneStoreJoin>)> = self
+            .graph
+            .nodes
+            .iter()
+            .enumerate()
+            .filter_map(|(at, node)| Some((NodeId(at), Arc::clone(node.one_store_join.as_ref()?))))
+            .collect();
+        for (merge, join) in joins {
+            if !self.is_self_join(&join) {
+                continue;
+            }
+            let [this, other] = join.windowed;
+            if let Some(node) = self.graph.node_mut(merge) {
+                node.parents = vec![this];
+                node.kind = Processor::using(Arc::clone(&join.factory), vec![Arc::clone(&join.store)]);
+            }
+            for gone in [other, join.joins[0], join.joins[1]] {
+                self.remove(gone);
+            }
+            self.graph
+                .stores
+                .retain(|store| join.shared.as_deref() != Some(&*store.spec.name));
+        }
+    }
+
+    /// Both sides read one node, that stands below one source, and nothing but such windows was attached to it before
+    /// (`InternalStreamsBuilder.isSelfJoin`).
+    fn is_self_join(&self, join: &OneStoreJoin) -> bool {
+        let parents = |id: NodeId| self.graph.node(id).map(|node| node.parents.clone()).unwrap_or_default();
+        let [left, right] = join.windowed.map(parents);
+        let ([parent], true) = (left.as_slice(), left == right) else {
+            return false;
+        };
+        let windows: BTreeSet<NodeId> = self
+            .graph
+            .nodes
+            .iter()
+            .filter_map(|node| node.one_store_join.as_ref())
+            .flat_map(|join| join.windowed)
+            .collect();
+        let earlier = self
+            .graph
+            .children(*parent)
+            .any(|child| child < join.windowed[0] && !windows.contains(&child));
+        !earlier && self.sources_above(*parent) == 1
+    }
+
+    fn sources_above(&self, id: NodeId) -> usize {
+        let mut seen = vec![id];
+        let mut at = 0;
+        let mut sources = 0;
+        while let Some(node) = seen.get(at).and_then(|id| self.graph.node(*id)) {
+            at += 1;
+            sources += usize::from(node.parents.is_empty());
+            for parent in &node.parents {
+                if !seen.contains(parent) {
+                    seen.push(*parent);
+                }
+            }
+        }
+        sources
     }
 
     /// `maybeOptimizeRepartitionOperations`: for each key-changing step, the repartitions below it become one right

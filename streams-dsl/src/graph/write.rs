@@ -14,6 +14,9 @@ impl Graph {
     pub(crate) fn build(&self, optimization: Optimization) -> Result<Topology, TopologyError> {
         let mut optimizer = Optimizer::new(self.clone());
         optimizer.merge_equal_sources();
+        if optimization.single_store_self_join {
+            optimizer.join_on_one_store();
+        }
         if optimization.merge_repartition_topics {
             optimizer.merge_repartitions();
         }
@@ -79,7 +82,7 @@ impl Graph {
                 for store in &processor.uses {
                     topology.connect_store(name, store);
                 }
-                if let Some(clock) = &processor.clock {
+                for clock in &processor.clocks {
                     topology.declare_operator_clock(name, clock);
                 }
             }

@@ -14,6 +14,7 @@ use crate::config::Materialized;
 use crate::ktable::KTable;
 use crate::names::Step;
 use crate::node::ForwardChanges;
+use crate::stores::Shape;
 
 pub(super) const AGGREGATE: Names = Names {
     step: Step::Aggregate,
@@ -75,14 +76,18 @@ impl<K: 'static, V: 'static> KGroupedStream<K, V> {
     {
         let serde = materialized.value.resolve(None);
         let value = Arc::clone(&self.value);
-        let added = self.add(names, &materialized, Arc::clone(&serde), None, |seed| {
-            factory(seed, value, Arc::new(row))
-        });
+        let added = self.add(
+            names,
+            &materialized,
+            Arc::clone(&serde),
+            (Shape::KeyValue, false),
+            |seed| factory(seed, value, Arc::new(row)),
+        );
         self.table(added, &materialized, serde)
     }
 }
 
-fn factory<K: 'static, V: 'static, A: 'static, F>(
+pub(super) fn factory<K: 'static, V: 'static, A: 'static, F>(
     seed: Seed,
     value: SharedSerde<V>,
     row: Arc<F>,

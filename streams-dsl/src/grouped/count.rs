@@ -8,7 +8,7 @@ use crate::config::Materialized;
 use crate::ktable::KTable;
 use crate::names::Step;
 
-const COUNT: Names = Names {
+pub(super) const COUNT: Names = Names {
     step: Step::Aggregate,
     burns_if_unnamed: true,
 };
@@ -30,7 +30,8 @@ impl<K: 'static, V: 'static> KGroupedStream<K, V> {
 }
 
 impl<K: Clone + 'static, V: 'static> TimeWindowedKStream<K, V> {
-    /// Counts the records of each key and window. Records with a null key are dropped; null values count, as in Java.
+    /// Counts the records of each key and window. Records with a null key are dropped; null values count, except in sliding
+    /// windows, as in Java.
     ///
     /// Java counterpart: `TimeWindowedKStream.count`.
     pub fn count(&self, materialized: impl Into<Materialized<K, i64>>) -> KTable<Windowed<K>, i64> {

@@ -2,8 +2,13 @@
 
 mod aggregate;
 mod aggregate_opt;
+mod cogroup;
 mod count;
+mod emission;
 mod reduce;
+mod session;
+mod session_aggregate;
+mod sliding_aggregate;
 mod store;
 mod table;
 mod windowed;
@@ -16,8 +21,10 @@ use streams_core::serde::SharedSerde;
 use crate::graph::{Graph, NodeId};
 use crate::kstream::{KStream, RepartitionParts};
 
+pub use cogroup::{CogroupWindows, CogroupedKStream, SessionWindowedCogroupedKStream, TimeWindowedCogroupedKStream};
+pub use session::SessionWindowedKStream;
 pub use table::KGroupedTable;
-pub use windowed::TimeWindowedKStream;
+pub use windowed::{EmitStrategy, TimeWindowedKStream, WindowsOf};
 
 /// A stream grouped by its keys, to be counted, reduced or aggregated: plainly, or with
 /// [`windowed_by`](KGroupedStream::windowed_by) by time windows.

@@ -9,7 +9,7 @@ use crate::config::Materialized;
 use crate::ktable::KTable;
 use crate::names::Step;
 
-const REDUCE: Names = Names {
+pub(super) const REDUCE: Names = Names {
     step: Step::Reduce,
     burns_if_unnamed: false,
 };

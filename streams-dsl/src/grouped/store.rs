@@ -3,16 +3,18 @@
 use std::sync::Arc;
 
 use streams_core::processor::NodeFactory;
-use streams_core::serde::{Serde, SharedSerde, TimeWindowed};
-use streams_core::stores::WindowStore;
+use streams_core::serde::{Serde, SessionWindowed, SharedSerde, TimeWindowed};
+use streams_core::stores::{Layout, SessionLayout, TypedStore, WindowLayout};
 use streams_core::{Windowed, processor::NodeBuilder};
 
 use super::KGroupedStream;
+use super::emission::Clocks;
 use crate::config::Materialized;
-use crate::graph::{Graph, NodeId, Processor};
+use crate::graph::{Graph, NodeId, Processor, Shared};
 use crate::ktable::{AskOld, KTable, StoreView, TableFlags, TableView, View};
 use crate::names::Step;
-use crate::stores::{StateStore, WindowSizes};
+use crate::stores::{Shape, StateStore};
+use crate::windows::Closing;
 
 /// What an aggregation is called and draws.
 #[derive(Clone, Copy)]
@@ -34,7 +36,7 @@ pub(super) struct Added {
 pub(super) struct Seed {
     pub(super) store: Arc<str>,
     pub(super) flags: Arc<TableFlags>,
-    pub(super) clock: Option<Arc<str>>,
+    pub(super) clocks: Clocks,
 }
 
 impl<K: 'static, V: 'static> KGroupedStream<K, V> {
@@ -45,7 +47,7 @@ impl<K: 'static, V: 'static> KGroupedStream<K, V> {
         names: Names,
         materialized: &Materialized<K, A>,
         value: SharedSerde<A>,
-        windows: Option<WindowSizes>,
+        (shape, emits_on_close): (Shape, bool),
         factory: impl FnOnce(Seed) -> Arc<dyn NodeFactory>,
     ) -> Added {
         let flags = Arc::new(TableFlags::default());
@@ -57,15 +59,18 @@ impl<K: 'static, V: 'static> KGroupedStream<K, V> {
             let store = graph.names.store(names.step.prefix(), materialized.name.as_deref());
             let name = graph.names.node(names.step, None);
             let (parent, sources) = self.input(graph, &store);
-            // Operators keep their time under the store's name; the mark keeps it apart from Java's own entries.
-            let clock: Option<Arc<str>> = windows.map(|_| format!("~{store}").into());
+            let clocks = Clocks::of(&store, emits_on_close);
+            let keys = match shape {
+                Shape::KeyValue => Vec::new(),
+                Shape::Window { .. } | Shape::Session { .. } => clocks.keys(),
+            };
             let seed = Seed {
                 store: store.as_str().into(),
                 flags: Arc::clone(&flags),
-                clock: clock.clone(),
+                clocks,
             };
-            let definition = StateStore::of(&store, key, value, windows, materialized).definition();
-            let node = graph.add(name, &[parent], Processor::with_store(factory(seed), definition, clock));
+            let definition = StateStore::of(&store, key, value, shape, materialized).definition();
+            let node = graph.add(name, &[parent], Processor::with_store(factory(seed), definition, keys));
             Added {
                 node,
                 sources,
@@ -87,7 +92,13 @@ impl<K: 'static, V: 'static> KGroupedStream<K, V> {
         value: SharedSerde<A>,
     ) -> KTable<K, A> {
         let view = View::of_store(added.node, &added.store);
-        self.made(added, self.store_key(materialized), value, view)
+        made(
+            self.stream.builder.clone(),
+            added,
+            self.store_key(materialized),
+            value,
+            view,
+        )
     }
 
     /// The table of a windowed aggregation: its key serde knows the windows' size.
@@ -97,46 +108,75 @@ impl<K: 'static, V: 'static> KGroupedStream<K, V> {
         materialized: &Materialized<K, A>,
         value: SharedSerde<A>,
         size_ms: i64,
+        closing: Closing,
     ) -> KTable<Windowed<K>, A> {
         let key: SharedSerde<Windowed<K>> = Arc::new(TimeWindowed::of_size(self.store_key(materialized), size_ms));
-        let store: Arc<str> = added.store.as_str().into();
-        let name = Arc::clone(&store);
-        let open = move |builder: &mut NodeBuilder<'_>| {
-            let view: std::rc::Rc<dyn TableView<Windowed<K>, A>> =
-                std::rc::Rc::new(StoreView(builder.store::<WindowStore<K, A>>(&name)?));
-            Ok(view)
-        };
-        let view = View {
-            stored_by: vec![added.node],
-            stores: vec![store],
-            open: Arc::new(open),
-        };
-        self.made(added, key, value, view)
+        let view = typed_view::<WindowLayout<K>, A>(&added);
+        let table = made(self.stream.builder.clone(), added, key, value, view);
+        KTable {
+            closing: Some(closing),
+            ..table
+        }
     }
 
-    fn made<KO, A>(
+    /// The table of an aggregation in sessions.
+    pub(super) fn session_table<A: 'static>(
         &self,
         added: Added,
-        key: SharedSerde<KO>,
+        materialized: &Materialized<K, A>,
         value: SharedSerde<A>,
-        view: View<KO, A>,
-    ) -> KTable<KO, A> {
-        let Added {
-            node, sources, flags, ..
-        } = added;
-        let ask_old: AskOld = Arc::new(move |_, _| {
-            flags.send_old();
-            true
-        });
+        closing: Closing,
+    ) -> KTable<Windowed<K>, A> {
+        let key: SharedSerde<Windowed<K>> = Arc::new(SessionWindowed(self.store_key(materialized)));
+        let view = typed_view::<SessionLayout<K>, A>(&added);
+        let table = made(self.stream.builder.clone(), added, key, value, view);
         KTable {
-            builder: self.stream.builder.clone(),
-            node,
-            key,
-            value,
-            sources,
-            view,
-            ask_old,
+            closing: Some(closing),
+            ..table
         }
+    }
+}
+
+/// The table that a node gives.
+pub(super) fn made<KO, A>(
+    builder: Shared,
+    added: Added,
+    key: SharedSerde<KO>,
+    value: SharedSerde<A>,
+    view: View<KO, A>,
+) -> KTable<KO, A> {
+    let Added {
+        node, sources, flags, ..
+    } = added;
+    let ask_old: AskOld = Arc::new(move |_, _| {
+        flags.send_old();
+        true
+    });
+    KTable {
+        builder,
+        node,
+        key,
+        value,
+        sources,
+        view,
+        ask_old,
+        closing: None,
+    }
+}
+
+/// The rows of a store of this layout.
+pub(super) fn typed_view<L: Layout, A: 'static>(added: &Added) -> View<L::Key, A> {
+    let store: Arc<str> = added.store.as_str().into();
+    let name = Arc::clone(&store);
+    let open = move |builder: &mut NodeBuilder<'_>| {
+        let view: std::rc::Rc<dyn TableView<L::Key, A>> =
+            std::rc::Rc::new(StoreView(builder.store::<TypedStore<L, A>>(&name)?));
+        Ok(view)
+    };
+    View {
+        stored_by: vec![added.node],
+        stores: vec![store],
+        open: Arc::new(open),
     }
 }
 

@@ -19,7 +19,7 @@ use crate::graph::{Companion, Graph, Kind, NodeId, Processor, Repartition, Share
 use crate::ktable::{AskOld, KTable, TableFlags, View};
 use crate::names::Step;
 use crate::node::ForwardChanges;
-use crate::stores::StateStore;
+use crate::stores::{Shape, StateStore};
 
 /// A table grouped by other keys: what [`KTable::group_by`] makes. An update of a row takes the old value out of its old
 /// group and puts the new one into its new group, so aggregations have an adder and a subtractor.
@@ -183,14 +183,23 @@ impl<K: 'static, V: 'static> KGroupedTable<K, V> {
             let name = graph.names.node(step, None);
             let (source, is_new) = self.input(graph, &store_name, sink, source);
             let factory = factory(store_name.as_str().into(), Arc::clone(&flags), functions);
-            let store = StateStore::of(&store_name, Arc::clone(&key), Arc::clone(&value), None, &materialized);
+            let store = StateStore::of(
+                &store_name,
+                Arc::clone(&key),
+                Arc::clone(&value),
+                Shape::KeyValue,
+                &materialized,
+            );
             let node = graph.add(
                 name,
                 &[source],
                 Processor::with_store(factory, store.definition(), None),
             );
             if let (true, Some(added)) = (is_new, graph.node_mut(node)) {
-                added.companions = vec![(Companion::Sink(source), "-sink"), (Companion::Node(source), "-source")];
+                added.companions = vec![
+                    (Companion::Sink(source), "-sink".to_owned()),
+                    (Companion::Node(source), "-source".to_owned()),
+                ];
             }
             (node, source, store_name)
         });
@@ -207,6 +216,7 @@ impl<K: 'static, V: 'static> KGroupedTable<K, V> {
             sources: vec![source],
             view,
             ask_old,
+            closing: None,
         }
     }
 

@@ -1,28 +1,32 @@
-//! `aggregate` in time windows, and the node that `count` and `reduce` use too.
+//! `aggregate` in windows, and the node that `count` and `reduce` use too.
 
 use std::rc::Rc;
 use std::sync::Arc;
 
-use streams_core::processor::{AnyNode, Children, Downstream, NodeBuilder, NodeFactory, OperatorTime, TaskContext};
+use streams_core::processor::{AnyNode, Children, Downstream, NodeBuilder, NodeFactory, TaskContext};
 use streams_core::serde::SharedSerde;
 use streams_core::stores::{Update, ValueAndTimestamp, WindowStore};
 use streams_core::{Change, ProcessResult, Record, Window, Windowed};
 
 use super::TimeWindowedKStream;
 use super::aggregate::{AGGREGATE, before_and_time};
+use super::emission::{Ends, OpenClocks};
+use super::sliding_aggregate;
 use super::store::{Names, Seed, some_unless_null};
+use super::windowed::{EmitStrategy, WindowKind};
 use crate::config::Materialized;
 use crate::ktable::KTable;
 use crate::node::ForwardChanges;
-use crate::stores::WindowSizes;
-use crate::windows::TimeWindows;
+use crate::stores::Shape;
+use crate::windows::{Closing, Enumerable};
 
 impl<K: Clone + 'static, V: 'static> TimeWindowedKStream<K, V> {
     /// Keeps an aggregate for each key and window, as `KGroupedStream::aggregate` does for each key.
     ///
-    /// Records with a null key are dropped and counted; null values reach `add`. A record is late for a window whose end
-    /// plus grace is not after the operator's stream time, the highest event time it has seen, this record included: that
-    /// window is left alone, which counts as one dropped record. Stream time survives restarts and moves of the task.
+    /// Records with a null key are dropped and counted; null values reach `add`, except in sliding windows, which drop
+    /// them too. A record is late for a window whose end plus grace is not after the operator's stream time, the highest
+    /// event time it has seen, this record included: that window is left alone, which counts as one dropped record. Stream
+    /// time survives restarts and moves of the task.
     ///
     /// Java counterpart: `TimeWindowedKStream.aggregate`.
     pub fn aggregate<A: 'static>(
@@ -47,23 +51,65 @@ impl<K: Clone + 'static, V: 'static> TimeWindowedKStream<K, V> {
     where
         F: Fn(&K, &V, Option<A>) -> Option<A> + Send + Sync + 'static,
     {
+        let materialized = self.settings(materialized);
         let serde = materialized.value.resolve(None);
-        let (sizes, windows) = (self.store_sizes(&materialized), self.windows);
+        let (shape, size_ms, closing) = self.sizes(materialized.retention);
         let key = self.grouped.store_key(&materialized);
-        let make = |seed| factory::<K, V, A, F>(seed, windows, sizes, key, Arc::new(row));
+        let parts = Parts {
+            key,
+            value: Arc::clone(&self.grouped.value),
+            retention_ms: shape.retention_ms(),
+            row: Arc::new(row),
+        };
+        let (windows, on_close) = (self.windows, self.emit == EmitStrategy::OnWindowClose);
+        let make = |seed: Seed| factory::<K, V, A, F>(windows, seed, parts);
         let added = self
             .grouped
-            .add(names, &materialized, Arc::clone(&serde), Some(sizes), make);
-        self.grouped.windowed_table(added, &materialized, serde, sizes.size_ms)
+            .add(names, &materialized, Arc::clone(&serde), (shape, on_close), make);
+        self.grouped
+            .windowed_table(added, &materialized, serde, size_ms, closing)
     }
 }
 
-fn factory<K: Clone + 'static, V: 'static, A: 'static, F>(
+/// What the nodes of all window kinds are made of.
+pub(super) struct Parts<K, V, F> {
+    pub(super) key: SharedSerde<K>,
+    pub(super) value: SharedSerde<V>,
+    pub(super) retention_ms: i64,
+    pub(super) row: Arc<F>,
+}
+
+impl<K, V, F> Clone for Parts<K, V, F> {
+    fn clone(&self) -> Self {
+        Parts {
+            key: Arc::clone(&self.key),
+            value: Arc::clone(&self.value),
+            retention_ms: self.retention_ms,
+            row: Arc::clone(&self.row),
+        }
+    }
+}
+
+/// The node for a kind of windows.
+pub(super) fn factory<K: Clone + 'static, V: 'static, A: 'static, F>(
+    windows: WindowKind,
     seed: Seed,
-    windows: TimeWindows,
-    sizes: WindowSizes,
-    key: SharedSerde<K>,
-    row: Arc<F>,
+    parts: Parts<K, V, F>,
+) -> Arc<dyn NodeFactory>
+where
+    F: Fn(&K, &V, Option<A>) -> Option<A> + Send + Sync + 'static,
+{
+    match windows {
+        WindowKind::Time(windows) => time_factory::<K, V, A, F, _>(windows, seed, parts),
+        WindowKind::Unlimited(windows) => time_factory::<K, V, A, F, _>(windows, seed, parts),
+        WindowKind::Sliding(windows) => sliding_aggregate::factory::<K, V, A, F>(windows, seed, parts),
+    }
+}
+
+fn time_factory<K: Clone + 'static, V: 'static, A: 'static, F, W: Enumerable>(
+    windows: W,
+    seed: Seed,
+    parts: Parts<K, V, F>,
 ) -> Arc<dyn NodeFactory>
 where
     F: Fn(&K, &V, Option<A>) -> Option<A> + Send + Sync + 'static,
@@ -72,29 +118,21 @@ where
         let children = Rc::new(builder.children::<Windowed<K>, Change<A>>()?);
         let store = builder.store::<WindowStore<K, A>>(&seed.store)?;
         store.set_listener(Rc::new(ForwardChanges(Rc::clone(&children))), seed.flags.sends_old());
-        let clock = builder
-            .context()
-            .operator_time(seed.clock.as_deref().unwrap_or_default());
-        let (weak, keep) = (
-            Rc::downgrade(&store),
-            Lifetime {
-                windows,
-                retention_ms: sizes.retention_ms,
-            },
-        );
-        store.set_after_flush(move |cx| match weak.upgrade() {
-            Some(store) => store.expire(cx, keep.live_from_ms(cx.observed(clock))).map(|_| ()),
-            None => Ok(()),
-        });
-        let name = builder.name();
+        let clocks = seed.clocks.open(builder.context());
+        let lifetime = Lifetime {
+            closing: windows.closing(),
+            span_ms: windows.size_ms(),
+            retention_ms: parts.retention_ms,
+        };
+        store.keep_from(move |cx| lifetime.live_from_ms(cx, clocks));
         let node = WindowedAggregate {
-            name,
+            name: builder.name(),
             children,
             store,
-            key: Arc::clone(&key),
+            key: Arc::clone(&parts.key),
             windows,
-            clock,
-            row: Arc::clone(&row),
+            clocks,
+            row: Arc::clone(&parts.row),
         };
         Ok(AnyNode::new::<K, V>(Rc::new(node)))
     })
@@ -102,34 +140,40 @@ where
 
 /// How long rows live.
 #[derive(Clone, Copy)]
-struct Lifetime {
-    windows: TimeWindows,
-    retention_ms: i64,
+pub(super) struct Lifetime {
+    pub(super) closing: Closing,
+    /// How far before an open window's end rows are needed.
+    pub(super) span_ms: i64,
+    pub(super) retention_ms: i64,
 }
 
 impl Lifetime {
-    /// The first start whose row is still needed: within retention, and in any case while its window is open.
-    fn live_from_ms(self, stream_time_ms: i64) -> i64 {
+    /// As [`live_from_at`](Self::live_from_at) now; `None` before the operator's first record.
+    pub(super) fn live_from_ms(self, cx: &TaskContext, clocks: OpenClocks) -> Option<i64> {
+        let observed = cx.observed(clocks.observed);
+        (observed >= 0).then(|| self.live_from_at(observed))
+    }
+
+    /// The first start whose row is still needed: within retention, and in any case while its window is open. What is
+    /// closed was emitted with the record that closed it.
+    fn live_from_at(self, stream_time_ms: i64) -> i64 {
         let retained = stream_time_ms.saturating_sub(self.retention_ms);
-        let open = self
-            .windows
-            .close_time_ms(stream_time_ms)
-            .saturating_sub(self.windows.size_ms());
+        let open = self.closing.close_time_ms(stream_time_ms).saturating_sub(self.span_ms);
         retained.min(open)
     }
 }
 
-struct WindowedAggregate<K: 'static, A, F> {
+struct WindowedAggregate<K: 'static, A, F, W> {
     name: Arc<str>,
     children: Rc<Children<Windowed<K>, Change<A>>>,
     store: Rc<WindowStore<K, A>>,
     key: SharedSerde<K>,
-    windows: TimeWindows,
-    clock: OperatorTime,
+    windows: W,
+    clocks: OpenClocks,
     row: Arc<F>,
 }
 
-impl<K: Clone + 'static, V, A: 'static, F> Downstream<K, V> for WindowedAggregate<K, A, F>
+impl<K: Clone + 'static, V, A: 'static, F, W: Enumerable> Downstream<K, V> for WindowedAggregate<K, A, F, W>
 where
     F: Fn(&K, &V, Option<A>) -> Option<A>,
 {
@@ -139,20 +183,23 @@ where
             return Ok(());
         }
         // Stream time moves first: a record can close windows that it does not belong to.
-        let observed = cx.observe(self.clock, record.timestamp_ms);
-        let close_time = self.windows.close_time_ms(observed);
-        for window in self.windows.windows_of(record.timestamp_ms) {
-            if window.end_ms > close_time {
-                self.update(cx, window, record)?;
-            } else {
+        let observed = cx.observe(self.clocks.observed, record.timestamp_ms);
+        let closing = self.windows.closing();
+        self.windows.try_each(record.timestamp_ms, |window| {
+            if closing.is_closed(window.end_ms, observed) {
                 cx.counters.dropped_records += 1;
+                return Ok(());
             }
+            self.update(cx, window, record)
+        })?;
+        match self.clocks.take_closed(cx, closing) {
+            Some(ends) => self.emit(cx, ends, record),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 
-impl<K: Clone + 'static, A: 'static, F> WindowedAggregate<K, A, F> {
+impl<K: Clone + 'static, A: 'static, F, W: Enumerable> WindowedAggregate<K, A, F, W> {
     fn update<V>(&self, cx: &mut TaskContext, window: Window, record: Record<'_, K, V>) -> ProcessResult
     where
         F: Fn(&K, &V, Option<A>) -> Option<A>,
@@ -166,12 +213,40 @@ impl<K: Clone + 'static, A: 'static, F> WindowedAggregate<K, A, F> {
             Ok(row.map(|row| row.map(|value| ValueAndTimestamp { value, timestamp_ms })))
         })?;
         match update {
-            Update::NullKey | Update::Skipped | Update::Deferred => Ok(()),
-            Update::Changed(change, _) => {
+            Update::Changed(change, _) if self.clocks.emitted.is_none() => {
                 let key = Windowed::new(record.key.clone(), window);
                 self.children
                     .forward(cx, record.with_key(&key).with_value(&change).with_timestamp(time))
             }
+            Update::Changed(..) | Update::NullKey | Update::Skipped | Update::Deferred => Ok(()),
+        }
+    }
+
+    /// Emits the windows that end between two times, both included, each once, with the headers of the record that closed
+    /// them.
+    fn emit<V>(&self, cx: &mut TaskContext, (first, last): Ends, record: Record<'_, K, V>) -> ProcessResult {
+        let (size_ms, advance_ms) = (self.windows.size_ms(), self.windows.advance_ms());
+        let (from_ms, to_ms) = (first.saturating_sub(size_ms).max(0), last.saturating_sub(size_ms));
+        // Mostly no window starts there, and nothing has to be read.
+        if to_ms < from_ms || to_ms / advance_ms * advance_ms < from_ms {
+            return Ok(());
+        }
+        let mut rows = self.store.fetch_all(cx, from_ms, to_ms)?;
+        while let Some((key, row)) = self.store.next_row(cx, &mut rows)? {
+            let change = Change::new(Some(row.value), None);
+            let record = record.with_key(&key).with_value(&change);
+            self.children.forward(cx, record.with_timestamp(row.timestamp_ms))?;
+        }
+        Ok(())
+    }
+}
+
+impl Shape {
+    /// How long rows are kept.
+    pub(super) fn retention_ms(self) -> i64 {
+        match self {
+            Shape::KeyValue => i64::MAX,
+            Shape::Window { retention_ms, .. } | Shape::Session { retention_ms } => retention_ms,
         }
     }
 }
@@ -179,26 +254,20 @@ impl<K: Clone + 'static, A: 'static, F> WindowedAggregate<K, A, F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{HOUR, MINUTE};
+    use crate::{HOUR, MINUTE, TimeWindows};
 
     #[test]
     fn a_row_lives_as_long_as_its_window_is_open_whatever_the_retention() {
         let windows = TimeWindows::of(HOUR).grace(5 * MINUTE);
-        let exact = Lifetime {
-            windows,
-            retention_ms: 65 * 60_000,
+        let lifetime = |retention_ms| Lifetime {
+            closing: windows.closing(),
+            span_ms: windows.size_ms(),
+            retention_ms,
         };
-        let short = Lifetime {
-            windows,
-            retention_ms: 1,
-        };
-        let long = Lifetime {
-            windows,
-            retention_ms: 48 * 3_600_000,
-        };
+        let (exact, short, long) = (lifetime(65 * 60_000), lifetime(1), lifetime(48 * 3_600_000));
         let time = 100 * 3_600_000;
-        assert_eq!(exact.live_from_ms(time), time - 65 * 60_000);
-        assert_eq!(short.live_from_ms(time), exact.live_from_ms(time));
-        assert_eq!(long.live_from_ms(time), time - 48 * 3_600_000);
+        assert_eq!(exact.live_from_at(time), time - 65 * 60_000);
+        assert_eq!(short.live_from_at(time), exact.live_from_at(time));
+        assert_eq!(long.live_from_at(time), time - 48 * 3_600_000);
     }
 }

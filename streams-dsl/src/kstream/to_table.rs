@@ -9,7 +9,7 @@ use crate::config::Materialized;
 use crate::graph::Processor;
 use crate::ktable::{AskOld, KTable, TableFlags, View, source_factory};
 use crate::names::Step;
-use crate::stores::StateStore;
+use crate::stores::{Shape, StateStore};
 
 impl<K: 'static, N: 'static> KStream<K, N> {
     /// Takes the records as updates of a table: a value replaces the row of its key, `None` deletes it, a null key is
@@ -73,8 +73,14 @@ impl<K: 'static, V: Clone + 'static> UpdatesOf<K, V> for KStream<K, Option<V>> {
                 parent = parts.add(graph, names, parent);
             }
             let factory = source_factory::<K, V>(store_name.as_str().into(), Arc::clone(&key), Arc::clone(&flags));
-            let store =
-                StateStore::of(&store_name, Arc::clone(&key), Arc::clone(&value), None, &materialized).definition();
+            let store = StateStore::of(
+                &store_name,
+                Arc::clone(&key),
+                Arc::clone(&value),
+                Shape::KeyValue,
+                &materialized,
+            )
+            .definition();
             let mut processor = Processor::with_store(factory, store, None);
             if let crate::graph::Kind::Processor(processor) = &mut processor {
                 processor.materialized = materialized.name.is_some();
@@ -103,6 +109,7 @@ impl<K: 'static, V: Clone + 'static> UpdatesOf<K, V> for KStream<K, Option<V>> {
             sources,
             view,
             ask_old,
+            closing: None,
         }
     }
 }

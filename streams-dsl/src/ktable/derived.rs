@@ -17,7 +17,7 @@ use crate::config::Materialized;
 use crate::graph::Processor;
 use crate::names::Step;
 use crate::node::ForwardChanges;
-use crate::stores::StateStore;
+use crate::stores::{Shape, StateStore};
 
 /// What a derived table does besides computing rows.
 #[derive(Clone, Copy)]
@@ -67,7 +67,13 @@ impl<K: 'static, V: 'static> KTable<K, V> {
             let kind = match &stored {
                 None => Processor::stateless(factory),
                 Some(store) => {
-                    let store = StateStore::of(store, Arc::clone(&key), Arc::clone(&value), None, materialized);
+                    let store = StateStore::of(
+                        store,
+                        Arc::clone(&key),
+                        Arc::clone(&value),
+                        Shape::KeyValue,
+                        materialized,
+                    );
                     Processor::with_store(factory, store.definition(), None)
                 }
             };
@@ -93,6 +99,7 @@ impl<K: 'static, V: 'static> KTable<K, V> {
             sources: self.sources.clone(),
             view,
             ask_old,
+            closing: self.closing,
         }
     }
 

@@ -12,7 +12,8 @@ use super::{AskOld, KTable, merge};
 use crate::config::Materialized;
 use crate::graph::{Companion, Processor};
 use crate::names::Step;
-use crate::stores::StateStore;
+use crate::stores::{Shape, StateStore};
+use crate::windows::Closing;
 
 /// Which side a result needs.
 #[derive(Clone, Copy)]
@@ -199,7 +200,13 @@ impl<K: 'static, V: Clone + 'static> KTable<K, V> {
             let kind = match &stored {
                 None => Processor::stateless(merge),
                 Some(store) => {
-                    let store = StateStore::of(store, Arc::clone(&key), Arc::clone(&value), None, &materialized);
+                    let store = StateStore::of(
+                        store,
+                        Arc::clone(&key),
+                        Arc::clone(&value),
+                        Shape::KeyValue,
+                        &materialized,
+                    );
                     Processor::with_store(merge, store.definition(), None)
                 }
             };
@@ -207,8 +214,8 @@ impl<K: 'static, V: Clone + 'static> KTable<K, V> {
             let node = graph.add(name, &[this, that], kind);
             if let Some(added) = graph.node_mut(node) {
                 added.companions = vec![
-                    (Companion::Node(this), "-join-this"),
-                    (Companion::Node(that), "-join-other"),
+                    (Companion::Node(this), "-join-this".to_owned()),
+                    (Companion::Node(that), "-join-other".to_owned()),
                 ];
             }
             node
@@ -232,6 +239,7 @@ impl<K: 'static, V: Clone + 'static> KTable<K, V> {
             sources,
             view,
             ask_old,
+            closing: Closing::later(self.closing, other.closing),
         }
     }
 }

@@ -10,6 +10,7 @@ mod join_node;
 mod map_values;
 mod merge;
 mod source;
+mod suppress;
 mod to_stream;
 mod transform_values;
 mod view;
@@ -19,6 +20,7 @@ use std::sync::Arc;
 use streams_core::serde::SharedSerde;
 
 use crate::graph::{Graph, NodeId, Shared};
+use crate::windows::Closing;
 
 pub use global::GlobalKTable;
 pub(crate) use source::{TableFlags, source_factory};
@@ -53,6 +55,8 @@ pub struct KTable<K, V> {
     pub(crate) sources: Vec<NodeId>,
     pub(crate) view: View<K, V>,
     pub(crate) ask_old: AskOld,
+    /// When the windows of a windowed table's keys are closed.
+    pub(crate) closing: Option<Closing>,
 }
 
 impl<K, V> Clone for KTable<K, V> {
@@ -65,6 +69,7 @@ impl<K, V> Clone for KTable<K, V> {
             sources: self.sources.clone(),
             view: self.view.clone(),
             ask_old: Arc::clone(&self.ask_old),
+            closing: self.closing,
         }
     }
 }

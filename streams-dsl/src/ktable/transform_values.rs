@@ -20,7 +20,7 @@ use crate::config::{Connect, Materialized};
 use crate::graph::Processor;
 use crate::names::Step;
 use crate::node::ForwardChanges;
-use crate::stores::StateStore;
+use crate::stores::{Shape, StateStore};
 
 /// User code that makes each row's value another one. One instance per task, made anew after an aborted transaction.
 ///
@@ -156,7 +156,13 @@ impl<K: 'static, V: Clone + 'static> KTable<K, V> {
             let kind = match &stored {
                 None => Processor::using(factory, uses.clone()),
                 Some(store) => {
-                    let store = StateStore::of(store, Arc::clone(&key), Arc::clone(&value), None, &materialized);
+                    let store = StateStore::of(
+                        store,
+                        Arc::clone(&key),
+                        Arc::clone(&value),
+                        Shape::KeyValue,
+                        &materialized,
+                    );
                     Processor::with_store(factory, store.definition(), None).using_too(uses.clone())
                 }
             };
@@ -182,6 +188,7 @@ impl<K: 'static, V: Clone + 'static> KTable<K, V> {
             sources: self.sources.clone(),
             view,
             ask_old,
+            closing: self.closing,
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use streams_core::serde::{DefaultSerde, SharedSerde};
 use streams_core::stores::{ManagedStore, StoreBuilder, StoreFactory, TtlStore, VersionedStore};
 
-use super::{StateStore, Stores};
+use super::{Shape, StateStore, Stores};
 use crate::windows::millis;
 
 /// What becomes of a key's value when another one comes, or none.
@@ -30,7 +30,7 @@ impl Stores {
             life: Life::Versions {
                 history_ms: millis(history),
             },
-            ..StateStore::new(name, K::shared(), V::shared(), None)
+            ..StateStore::new(name, K::shared(), V::shared(), Shape::KeyValue)
         }
     }
 
@@ -64,7 +64,7 @@ impl Stores {
     pub fn ttl<K: DefaultSerde, V: DefaultSerde>(name: &str, ttl: Duration) -> StateStore<K, V> {
         StateStore {
             life: Life::Ttl { ttl_ms: millis(ttl) },
-            ..StateStore::new(name, K::shared(), V::shared(), None)
+            ..StateStore::new(name, K::shared(), V::shared(), Shape::KeyValue)
         }
     }
 }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `s` store | version 1, flags (1: own commit, 2: topic id follows), position 8, applied at 8, topic id 16 |
 //! | `z` store | the store is being restored from zero; empty, or as `s`: how far its rows are in files |
-//! | `l` store | kind (1 key-value, 2 window, 4 versioned, 5 expiring), bucket width 8 |
+//! | `l` store | kind (1 key-value, 2 window, 3 session, 4 versioned, 5 expiring), bucket width 8 |
 //! | `i` topic `\0` partition 4 | next offset 8 |
 //! | `o` operator | time 8 |
 //! | `t` | wall-clock time of the task's last apply 8 |
@@ -34,6 +34,7 @@ pub(crate) enum MetadataRow<'a> {
 pub(crate) enum StoredLayout {
     KeyValue,
     Window { segment_interval_ms: i64 },
+    Session { segment_interval_ms: i64 },
     Versioned { segment_interval_ms: i64 },
     Expiring,
 }
@@ -45,6 +46,9 @@ impl StoredLayout {
             StoreKind::Window {
                 segment_interval_ms, ..
             } => Self::Window { segment_interval_ms },
+            StoreKind::Session {
+                segment_interval_ms, ..
+            } => Self::Session { segment_interval_ms },
             StoreKind::Versioned {
                 segment_interval_ms, ..
             } => Self::Versioned { segment_interval_ms },
@@ -56,6 +60,7 @@ impl StoredLayout {
         match self {
             Self::KeyValue => "key-value",
             Self::Window { .. } => "window",
+            Self::Session { .. } => "session",
             Self::Versioned { .. } => "versioned",
             Self::Expiring => "expiring",
         }
@@ -91,6 +96,9 @@ impl MetadataRow<'_> {
             Self::Layout(_, StoredLayout::KeyValue) => [&[1_u8][..], &0_i64.to_be_bytes()].concat(),
             Self::Layout(_, StoredLayout::Window { segment_interval_ms }) => {
                 [&[2_u8][..], &segment_interval_ms.to_be_bytes()].concat()
+            }
+            Self::Layout(_, StoredLayout::Session { segment_interval_ms }) => {
+                [&[3_u8][..], &segment_interval_ms.to_be_bytes()].concat()
             }
             Self::Layout(_, StoredLayout::Versioned { segment_interval_ms }) => {
                 [&[4_u8][..], &segment_interval_ms.to_be_bytes()].concat()
@@ -164,6 +172,7 @@ fn decode_layout(value: &[u8]) -> Option<StoredLayout> {
         2 => Some(StoredLayout::Window { segment_interval_ms }),
         4 => Some(StoredLayout::Versioned { segment_interval_ms }),
         5 => Some(StoredLayout::Expiring),
+        3 => Some(StoredLayout::Session { segment_interval_ms }),
         _ => None,
     }
 }

@@ -9,6 +9,7 @@
 
 mod epochs;
 mod ops;
+mod sessions;
 mod stores;
 mod versions;
 
@@ -16,6 +17,7 @@ use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
 
 pub use epochs::{TaskUnderTest, epochs, tested_specs};
+pub use sessions::session_store;
 pub use stores::{key_value_store, window_store};
 pub use versions::{HISTORY_MS, VersionsUnderTest, versioned_store};
 

@@ -7,6 +7,7 @@ mod gathered;
 mod on_disk;
 mod open;
 mod restore;
+mod sessions;
 mod versions;
 mod view;
 mod windows;

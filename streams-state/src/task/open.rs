@@ -217,6 +217,17 @@ fn adopt_layout(task: &str, spec: &mut StoreSpec, stored: StoredLayout) -> Resul
             Ok(())
         }
         (
+            StoreKind::Session {
+                segment_interval_ms, ..
+            },
+            StoredLayout::Session {
+                segment_interval_ms: created,
+            },
+        ) => {
+            *segment_interval_ms = created;
+            Ok(())
+        }
+        (
             StoreKind::Versioned {
                 segment_interval_ms, ..
             },

@@ -4,10 +4,12 @@ use std::borrow::Cow;
 
 use super::TaskState;
 use crate::codec::metadata::MetadataRow;
+use crate::codec::session_key::SessionKey;
 use crate::codec::window_key::WindowKey;
 use crate::error::StateError;
 use crate::metadata::StoreMetadata;
 use crate::overlay::Change;
+use crate::session::SessionLayout;
 use crate::snapshot::Place;
 use crate::spec::{StoreId, StoreKind};
 use crate::window::WindowLayout;
@@ -35,8 +37,9 @@ impl TaskState {
         self.check_disk()?;
         let (spec, place) = self.shape.store(id)?;
         let layout = match spec.kind {
-            StoreKind::KeyValue | StoreKind::Versioned { .. } | StoreKind::Expiring { .. } => None,
-            StoreKind::Window { .. } => Some(self.shape.window(id)?),
+            StoreKind::KeyValue | StoreKind::Versioned { .. } | StoreKind::Expiring { .. } => Layout::KeyValue,
+            StoreKind::Window { .. } => Layout::Window(self.shape.window(id)?),
+            StoreKind::Session { .. } => Layout::Session(self.shape.session(id)?),
         };
         if let (Place::Durable(family), true) = (*place, self.store(id)?.from_zero) {
             let mut rows = Vec::new();
@@ -212,22 +215,35 @@ fn change_of<'a>(key: &'a [u8], value: Option<&'a [u8]>) -> Change<'a> {
     value.map_or(Change::Delete(key), |value| Change::Put(key, value))
 }
 
-fn local_key<'k>(layout: Option<WindowLayout>, store: &str, key: &'k [u8]) -> Result<Cow<'k, [u8]>, StateError> {
-    let Some(layout) = layout else {
-        return Ok(Cow::Borrowed(key));
+/// How changelog keys become local ones.
+#[derive(Clone, Copy)]
+enum Layout {
+    KeyValue,
+    Window(WindowLayout),
+    Session(SessionLayout),
+}
+
+fn local_key<'k>(layout: Layout, store: &str, key: &'k [u8]) -> Result<Cow<'k, [u8]>, StateError> {
+    let (local, what) = match layout {
+        Layout::KeyValue => return Ok(Cow::Borrowed(key)),
+        Layout::Window(layout) => (
+            WindowKey::from_changelog_key(key)
+                .filter(|row| row.start_ms >= 0)
+                .map(|row| layout.local_key(&row)),
+            "no window key (key, start, sequence number)",
+        ),
+        Layout::Session(layout) => (
+            SessionKey::from_changelog_key(key)
+                .filter(|session| session.end_ms >= 0)
+                .map(|session| layout.local_key(&session)),
+            "no session key (key, end, start)",
+        ),
     };
-    match WindowKey::from_changelog_key(key) {
-        Some(row) if row.start_ms >= 0 => Ok(Cow::Owned(layout.local_key(&row))),
-        _ => {
-            let reason = format!(
-                "its changelog holds a key of {} bytes that is no window key (key, start, sequence number): \
-                 is the topic the right one?",
-                key.len()
-            );
-            Err(StateError::InvalidWindowKey {
-                store: store.to_owned(),
-                reason,
-            })
-        }
-    }
+    local.map(Cow::Owned).ok_or_else(|| StateError::InvalidWindowKey {
+        store: store.to_owned(),
+        reason: format!(
+            "its changelog holds a key of {} bytes that is {what}: is the topic the right one?",
+            key.len()
+        ),
+    })
 }

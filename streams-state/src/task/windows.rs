@@ -7,7 +7,7 @@ use crate::error::StateError;
 use crate::range::Direction;
 use crate::spec::StoreId;
 use crate::store::{KeyValueStore, WindowStore, WindowStoreExt};
-use crate::window::{WindowIter, Windowed};
+use crate::window::{WindowIter, WindowLayout, Windowed};
 
 impl TaskState {
     /// A window store as an object, for code that is written against [`WindowStore`].
@@ -107,16 +107,20 @@ impl TaskState {
         self.window(id)?.fetch_all(from_ms, to_ms, direction)
     }
 
-    /// Drops the buckets in which no window starts at or after `live_from_ms`, as part of the open epoch; returns how
+    /// Drops the buckets in which no window starts (or no session ends) at or after `live_from_ms`, as part of the open epoch; returns how
     /// many held rows. The caller knows what is closed *and* emitted for every user of the store; the store itself never
     /// hides or drops a row. Buckets of which a frozen epoch still holds rows wait for a later call.
     ///
     /// Costs nothing while no further bucket has died since the last call.
     ///
     /// # Errors
-    /// Unknown store, not a window store, or the storage could not be read.
+    /// Unknown store, neither a window nor a session store, or the storage could not be read.
     pub fn expire_windows(&mut self, id: StoreId, live_from_ms: i64) -> Result<u64, StateError> {
-        let layout = self.shape.window(id)?;
+        // Buckets lie before all else in the keys of window and of session stores alike.
+        let layout = WindowLayout {
+            segment_interval_ms: self.shape.bucket_ms(id)?,
+            retain_duplicates: false,
+        };
         let store = self.store_mut(id)?;
         let held = store
             .overlay

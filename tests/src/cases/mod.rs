@@ -7,6 +7,7 @@ mod process;
 mod program;
 mod run;
 mod tables;
+mod windows;
 
 use std::fmt;
 

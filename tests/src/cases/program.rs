@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use serde_json::Value;
 use streams_dsl::{
-    Consumed, DefaultSerde, GlobalKTable, Joined, KGroupedStream, KGroupedTable, KStream, KTable, Materialized,
-    StreamsBuilder, TimeWindowedKStream, TimeWindows, Timestamps, Windowed,
+    Consumed, DefaultSerde, GlobalKTable, JoinWindows, Joined, KGroupedStream, KGroupedTable, KStream, KTable,
+    Materialized, SessionWindowedKStream, StreamsBuilder, TimeWindowedKStream, Timestamps, Windowed,
 };
 
 use super::functions::{Text, aggregator, eval, joiner, reducer, test};
 use super::process::CaseProcessor;
-use super::{Step, broken, missing, tables};
+use super::{Step, broken, missing, tables, windows};
 
 /// What a call gives.
 #[derive(Clone)]
@@ -26,6 +26,7 @@ pub(super) enum Handle {
     Grouped(KGroupedStream<Text, Text>),
     GroupedTable(std::rc::Rc<KGroupedTable<Text, Text>>),
     Windowed(std::rc::Rc<TimeWindowedKStream<Text, Text>>),
+    Sessions(std::rc::Rc<SessionWindowedKStream<Text, Text>>),
     Nothing,
 }
 
@@ -37,7 +38,7 @@ pub(crate) fn required<'a>(call: &'a Value, name: &str) -> Step<&'a str> {
     field(call, name).map_or_else(|| broken(format!("{call} lacks `{name}`")), Ok)
 }
 
-fn millis(value: &Value, name: &str) -> Duration {
+pub(super) fn millis(value: &Value, name: &str) -> Duration {
     let millis = value.get(name).and_then(Value::as_i64).unwrap_or(0);
     Duration::from_millis(u64::try_from(millis).unwrap_or(0))
 }
@@ -89,6 +90,13 @@ fn one_call(call: &Value, builder: &StreamsBuilder, of: Handle, with: Handle) ->
         }))),
         (_, Handle::Table(table)) => tables::table_call(operation, call, &table, with),
         (_, Handle::GroupedTable(grouped)) => tables::grouped_table_call(operation, call, &grouped),
+        ("suppress", Handle::Counts(table)) => Ok(Handle::Counts(table.suppress(windows::time_limit(call)?))),
+        ("suppress", Handle::WindowedCounts(table)) => {
+            Ok(Handle::WindowedCounts(table.suppress(windows::suppressed(call)?)))
+        }
+        ("suppress", Handle::WindowedTable(table)) => {
+            Ok(Handle::WindowedTable(table.suppress(windows::suppressed(call)?)))
+        }
         ("toStream", Handle::Counts(table)) => {
             Ok(Handle::Stream(table.to_stream().map_values(|_, count| text_of(count))))
         }
@@ -103,7 +111,8 @@ fn one_call(call: &Value, builder: &StreamsBuilder, of: Handle, with: Handle) ->
             tables::table_call(operation, call, &tables::texts(&table), with)
         }
         (_, Handle::Grouped(grouped)) => grouped_call(operation, call, &grouped),
-        (_, Handle::Windowed(windowed)) => windowed_call(operation, call, &windowed),
+        (_, Handle::Windowed(windowed)) => windows::windowed_call(operation, call, &windowed),
+        (_, Handle::Sessions(windowed)) => windows::session_call(operation, call, &windowed),
         _ => missing(operation),
     }
 }
@@ -230,9 +239,33 @@ fn join(operation: &str, call: &Value, stream: &KStream<Text, Text>, with: Handl
                 join(left.as_deref(), right.map(String::as_str))
             })
         }
-        (_, Handle::Stream(_)) => return missing(format!("stream-stream {operation}")),
+        ("join", Handle::Stream(other)) => stream.join(
+            &other,
+            move |_, left, right| join(left.as_deref(), right.as_deref()),
+            join_windows(call)?,
+        ),
+        ("leftJoin", Handle::Stream(other)) => stream.left_join(
+            &other,
+            move |_, left, right| join(left.as_deref(), right.and_then(Option::as_deref)),
+            join_windows(call)?,
+        ),
+        ("outerJoin", Handle::Stream(other)) => stream.outer_join(
+            &other,
+            move |_, left, right| join(left.and_then(Option::as_deref), right.and_then(Option::as_deref)),
+            join_windows(call)?,
+        ),
         _ => return missing(operation),
     }))
+}
+
+fn join_windows(call: &Value) -> Step<JoinWindows> {
+    let Some(window) = call.get("window") else {
+        return broken("a join of streams without a window");
+    };
+    Ok(JoinWindows::of(Duration::ZERO)
+        .before(millis(window, "before_ms"))
+        .after(millis(window, "after_ms"))
+        .grace(millis(window, "grace_ms")))
 }
 
 fn grouped_call(operation: &str, call: &Value, grouped: &KGroupedStream<Text, Text>) -> Step<Handle> {
@@ -255,41 +288,7 @@ fn grouped_call(operation: &str, call: &Value, grouped: &KGroupedStream<Text, Te
             let aggregated = grouped.aggregate(move || init.clone(), add, materialized::<Text>(call)?);
             Handle::Table(aggregated.filter_map_values(|_, value| value.clone()))
         }
-        "windowedBy" => Handle::Windowed(std::rc::Rc::new(grouped.windowed_by(windows(call)?))),
-        other => return missing(other),
-    })
-}
-
-fn windows(call: &Value) -> Step<TimeWindows> {
-    let Some(window) = call.get("window") else {
-        return broken("windowedBy without a window");
-    };
-    let of = TimeWindows::of(millis(window, "size_ms")).grace(millis(window, "grace_ms"));
-    match required(window, "kind")? {
-        "tumbling" => Ok(of),
-        "hopping" => Ok(of.advance_by(millis(window, "advance_ms"))),
-        other => missing(format!("{other} windows")),
-    }
-}
-
-fn windowed_call(operation: &str, call: &Value, windowed: &TimeWindowedKStream<Text, Text>) -> Step<Handle> {
-    Ok(match operation {
-        "count" => Handle::WindowedCounts(windowed.count(materialized::<i64>(call)?)),
-        "reduce" => {
-            let reduce = reducer(required(call, "fn")?)?;
-            Handle::WindowedTable(windowed.reduce(
-                move |_, new, old| reduce(old.as_deref(), new.as_deref()),
-                materialized::<Text>(call)?,
-            ))
-        }
-        "aggregate" => {
-            let (init, add) = (
-                field(call, "init").map(str::to_owned),
-                aggregator(required(call, "fn")?)?,
-            );
-            let add = move |_: &Text, value: &Text, old: Text| add(value.as_deref(), old.as_deref());
-            Handle::WindowedTable(windowed.aggregate(move || init.clone(), add, materialized::<Text>(call)?))
-        }
+        "windowedBy" => return windows::windowed_by(call, grouped),
         other => return missing(other),
     })
 }

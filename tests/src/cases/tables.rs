@@ -46,6 +46,7 @@ pub(super) fn table_call(operation: &str, call: &Value, table: &KTable<Text, Str
                 None => Handle::Table(table.filter_map_values(map)),
             }
         }
+        "suppress" => Handle::Table(table.suppress(super::windows::time_limit(call)?)),
         "join" | "leftJoin" if call.get("fk").is_some() => match with {
             Handle::Table(other) => foreign::join(operation, call, table, &other)?,
             _ => return missing(format!("foreign-key {operation} of a table with something else")),

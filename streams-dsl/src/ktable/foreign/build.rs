@@ -14,7 +14,7 @@ use crate::config::{KeyPartitioner, Materialized, TableJoined};
 use crate::graph::{Graph, Kind, NodeId, Processor, Repartition};
 use crate::ktable::{AskOld, KTable, TableFlags, View, source_factory};
 use crate::names::{ForeignNames, Step};
-use crate::stores::{StateStore, Stores};
+use crate::stores::{Shape, StateStore, Stores};
 
 impl<K: 'static, V: Clone + 'static> KTable<K, V> {
     pub(super) fn add_foreign_join<KO: 'static, VO: Clone + 'static, V2: Clone + 'static>(
@@ -70,7 +70,13 @@ impl<K: 'static, V: Clone + 'static> KTable<K, V> {
             };
             let stores = self.view.stores.clone();
             let resolve = graph.add(names.resolve, &[response], Processor::using(Arc::new(resolve), stores));
-            let store = StateStore::of(&store_name, Arc::clone(&key), Arc::clone(&value), None, &materialized);
+            let store = StateStore::of(
+                &store_name,
+                Arc::clone(&key),
+                Arc::clone(&value),
+                Shape::KeyValue,
+                &materialized,
+            );
             let result = source_factory::<K, V2>(store_name.as_str().into(), Arc::clone(&key), Arc::clone(&flags));
             let mut result = Processor::with_store(result, store.definition(), None);
             if let (Kind::Processor(processor), None) = (&mut result, &materialized.name) {
@@ -88,6 +94,7 @@ impl<K: 'static, V: Clone + 'static> KTable<K, V> {
             sources,
             view: View::of_store(node, &store_name),
             ask_old: asks(node, flags),
+            closing: self.closing,
         }
     }
 }

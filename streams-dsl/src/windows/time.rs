@@ -1,24 +1,10 @@
-//! Time windows.
+//! Tumbling and hopping windows.
 
 use std::time::Duration;
 
 use streams_core::Window;
 
-/// One millisecond. Multiply for others: `5 * MINUTE`.
-pub const MILLISECOND: Duration = Duration::from_millis(1);
-/// One second.
-pub const SECOND: Duration = Duration::from_secs(1);
-/// One minute.
-pub const MINUTE: Duration = Duration::from_secs(60);
-/// One hour.
-pub const HOUR: Duration = Duration::from_secs(3_600);
-/// Twenty-four hours.
-pub const DAY: Duration = Duration::from_secs(86_400);
-
-/// Milliseconds; more than `i64` can hold is the most it can.
-pub(crate) fn millis(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
-}
+use super::{Closing, Enumerable, millis};
 
 /// Windows of one size, aligned to the Unix epoch: tumbling (each begins where the last ends) or, with
 /// [`advance_by`](TimeWindows::advance_by), hopping. A window holds the times from its start up to its end, which is
@@ -90,11 +76,12 @@ impl TimeWindows {
             .map(move |start| Window::of_size(start, size_ms))
     }
 
-    /// The close time: a window is closed, and records for it are late, when its end is not after this time.
-    /// One rule for aggregation, emission and expiry.
-    #[must_use]
-    pub fn close_time_ms(&self, stream_time_ms: i64) -> i64 {
-        stream_time_ms.saturating_sub(self.grace_ms)
+    /// When windows are closed, and records for them late: one rule for aggregation, emission, suppression and expiry.
+    pub(crate) fn closing(&self) -> Closing {
+        Closing {
+            lag_ms: self.grace_ms,
+            end_is_inside: false,
+        }
     }
 
     /// What is wrong with the sizes, if anything.
@@ -113,9 +100,28 @@ impl TimeWindows {
     }
 }
 
+impl Enumerable for TimeWindows {
+    fn try_each<E>(&self, timestamp_ms: i64, each: impl FnMut(Window) -> Result<(), E>) -> Result<(), E> {
+        self.windows_of(timestamp_ms).try_for_each(each)
+    }
+
+    fn closing(&self) -> Closing {
+        self.closing()
+    }
+
+    fn size_ms(&self) -> i64 {
+        self.size_ms
+    }
+
+    fn advance_ms(&self) -> i64 {
+        self.advance_ms
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{HOUR, MILLISECOND, SECOND};
 
     fn starts(windows: TimeWindows, time: i64) -> Vec<i64> {
         windows.windows_of(time).map(|window| window.start_ms).collect()
