@@ -12,6 +12,8 @@
 mod cases;
 #[path = "broker/edge.rs"]
 mod edge;
+#[path = "broker/global.rs"]
+mod global;
 #[path = "broker/membership.rs"]
 mod membership;
 #[path = "broker/restore.rs"]

@@ -1,5 +1,6 @@
 //! The global thread: fills the global stores, first to the end of their topics, then as they grow.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -12,7 +13,7 @@ use crate::TopicPartition;
 use crate::error::{Error, ProcessResult};
 use crate::kafka::admin::{Isolation, OffsetSpec};
 use crate::kafka::consumer::{AssignedPartition, BatchConsumer};
-use crate::kafka::errors::ClientError;
+use crate::kafka::errors::{ClientError, ClientErrorKind};
 use crate::runtime::{CoreParts, GlobalCore, GlobalState};
 use crate::topology::TopologyPlan;
 
@@ -120,14 +121,27 @@ fn logs(
         })?;
         partitions.extend((0..count).map(|partition| TopicPartition::new(&*global.topic, partition)));
     }
-    let facts = cluster.changelogs(&partitions).map_err(client)?;
+    let starts = cluster
+        .offsets(&partitions, OffsetSpec::Earliest, Isolation::ReadUncommitted)
+        .map_err(client)?;
+    let facts = match cluster.changelogs(&partitions) {
+        Ok(facts) => facts,
+        // Whoever may read a table may not always look at its settings.
+        Err(error) if matches!(error.kind, ClientErrorKind::Denied(_)) => {
+            tracing::warn!(%error, "the global stores are not compared with their topics: rows that were deleted while this instance was away for longer than delete.retention.ms may stay");
+            Vec::new()
+        }
+        Err(error) => return Err(client(error)),
+    };
     let ends = cluster
         .offsets(&partitions, OffsetSpec::Latest, Isolation::ReadCommitted)
         .map_err(client)?;
-    let log = |(at, facts): &(TopicPartition, ChangelogFacts)| {
-        (at.clone(), facts.log_start, ends.get(at).copied().unwrap_or(0))
+    let of = |map: &BTreeMap<TopicPartition, i64>, at: &TopicPartition| map.get(at).copied().unwrap_or(0);
+    let log = |at: TopicPartition| {
+        let (start, end) = (of(&starts, &at), of(&ends, &at));
+        (at, start, end)
     };
-    Ok((facts.iter().map(log).collect(), facts))
+    Ok((partitions.into_iter().map(log).collect(), facts))
 }
 
 fn run(
