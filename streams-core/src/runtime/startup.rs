@@ -3,6 +3,7 @@
 
 mod changelogs;
 mod inputs;
+mod orphaned_rows;
 mod take_up;
 
 use std::collections::BTreeMap;

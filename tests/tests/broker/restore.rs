@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use streams_core::kafka::producer::TransactionalProducer;
+use streams_core::kafka::producer::{GroupIdentity, OffsetCommit, TransactionalProducer};
 use streams_core::outbox::Outbox;
 use streams_dsl::{KafkaStreams, State, StreamsBuilder, StreamsConfig};
 use streams_testkit::{NewRecord, wait_until};
@@ -33,6 +33,34 @@ fn counting(id: &str, input: &str, output: &str, state: &TempDir) -> KafkaStream
 fn restored(streams: &KafkaStreams) -> u64 {
     let status = streams.threads().into_iter().filter_map(|thread| thread.status);
     status.map(|status| status.totals.restored_records).sum()
+}
+
+/// Commits the start of the input for the group.
+fn commit_nothing_read(group: &str, input: &str) {
+    let transactional_id = unique("commits-the-start");
+    let config = [
+        ("bootstrap.servers", broker().bootstrap()),
+        ("transactional.id", transactional_id.as_str()),
+    ];
+    let config = config.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let producer = TransactionalProducer::new(&config).unwrap();
+    producer.init_transactions(30_000).unwrap();
+    producer.begin().unwrap();
+    let offset = OffsetCommit {
+        topic: input.to_owned(),
+        partition: 0,
+        offset: 0,
+        leader_epoch: -1,
+        metadata: String::new(),
+    };
+    let nobody = GroupIdentity {
+        group_id: group.to_owned(),
+        member_id: String::new(),
+        member_epoch: -1,
+        instance_id: None,
+    };
+    producer.send_offsets(&[offset], &nobody, 30_000).unwrap();
+    producer.commit(30_000).unwrap();
 }
 
 fn key(number: i64) -> String {
@@ -69,6 +97,8 @@ fn rule_2_9_a_million_keys_restored_from_zero_have_their_last_counts() {
             (0..keys).step_by(100).map(|number| NewRecord::tombstone(key(number))),
         )
         .unwrap();
+    // An application that has these rows has read some input.
+    commit_nothing_read(&id, &input);
     let written = keys + (keys + 9) / 10 + (keys + 99) / 100;
 
     let state = TempDir::new().unwrap();

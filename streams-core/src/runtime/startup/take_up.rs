@@ -1,5 +1,6 @@
 //! Restored state comes back, and the task is made of it.
 
+use super::orphaned_rows::check_rows;
 use crate::TaskId;
 use crate::error::{Error, ProcessResult};
 use crate::processor::TaskCounters;
@@ -107,9 +108,13 @@ impl StreamThreadCore {
         else {
             return Ok(None);
         };
-        let (Some(state), schedules, inputs) = (state.take(), std::mem::take(schedules), std::mem::take(inputs)) else {
+        let (Some(mut state), schedules, inputs) = (state.take(), std::mem::take(schedules), std::mem::take(inputs))
+        else {
             return Ok(None);
         };
+        if let Some(plan) = self.plan.subtopology(id.subtopology) {
+            check_rows(id, plan, &mut state, &inputs)?;
+        }
         let (incarnation, meters) = (self.incarnation, self.meters_of(id));
         let mut partitions = Vec::new();
         for input in &inputs {

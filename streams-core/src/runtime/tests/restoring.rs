@@ -226,6 +226,58 @@ fn rule_2_5_committed_offsets_that_were_set_back_stop_the_task_and_say_what_to_d
     assert!(text.contains("counted twice"), "{text}");
 }
 
+/// The group was deleted, and the instance that goes on has no disk to remember by.
+#[test]
+fn rule_2_5_rows_of_a_changelog_without_any_committed_offset_stop_the_task() {
+    let world = counted();
+    let log = world.broker.log(&TopicPartition::new(CHANGELOG, 1)).unwrap();
+    let (rows, _) = log.read_committed(0, usize::MAX);
+    let stopped = |world: &mut World| {
+        let text = world.run(|_, _| false).unwrap_err().to_string();
+        assert!(text.contains(CHANGELOG) && text.contains("in-1"), "{text}");
+        assert!(text.contains("counted twice"), "{text}");
+    };
+    let mut world = World::new(counting(), 1 << 20);
+    world.disk = Some(MemoryDisk::default());
+    for row in rows {
+        world
+            .broker
+            .log_mut(&TopicPartition::new(CHANGELOG, 1))
+            .unwrap()
+            .append(row, None);
+    }
+    world.feed([("a", 1), ("b", 2)]);
+    world.start();
+    stopped(&mut world);
+    // What was restored is on the disk now, and does not make it right.
+    restart(&mut world);
+    stopped(&mut world);
+    // Offsets set by hand say what is wanted.
+    world.kill();
+    let tool = world.broker.init_producer("tool");
+    let offsets = [0, 1].map(|partition| (TopicPartition::new("in", partition), 0, String::new()));
+    world.broker.send_offsets(&tool, offsets.to_vec(), 0).unwrap();
+    world.broker.end_transaction(&tool, true).unwrap();
+    world.start();
+    world.run_to_end();
+    assert_eq!(count(&world, "a"), "11");
+}
+
+#[test]
+fn rule_2_5_what_an_aborted_first_transaction_left_in_a_changelog_stops_nothing() {
+    let mut world = World::new(counting(), 1 << 20);
+    world.disk = Some(MemoryDisk::default());
+    world.feed([("a", 1), ("b", 2)]);
+    world.start();
+    world.run_to(|effect| matches!(effect, Effect::CommitTransaction { .. }));
+    restart(&mut world);
+    world.run_to_end();
+    assert_eq!(
+        (count(&world, "a"), count(&world, "b")),
+        ("1".to_owned(), "1".to_owned())
+    );
+}
+
 #[test]
 fn rule_2_5_an_input_that_ends_below_its_committed_offset_is_not_counted_twice() {
     let mut world = counted();
@@ -274,12 +326,13 @@ fn rule_5_3_a_restore_ends_at_its_target_and_not_where_an_open_transaction_holds
         let other = open_row(&mut world, "a", 41);
         world.start();
         let mut attempts = 0;
-        world
+        let waits = world
             .run(|_, effect| {
                 attempts += usize::from(matches!(effect, Effect::Restore(_)));
                 attempts == 10
             })
             .unwrap();
+        assert!(waits, "it ended although the transaction is open");
         world.broker.end_transaction(&other, committed).unwrap();
         restart(&mut world);
         world.feed([("a", 100)]);
