@@ -2,6 +2,7 @@
 
 use super::orphaned_rows::check_rows;
 use crate::TaskId;
+use crate::config::ProcessingGuarantee;
 use crate::error::{Error, ProcessResult};
 use crate::processor::TaskCounters;
 use crate::runtime::core::StreamThreadCore;
@@ -112,7 +113,9 @@ impl StreamThreadCore {
         else {
             return Ok(None);
         };
-        if let Some(plan) = self.plan.subtopology(id.subtopology) {
+        // Without transactions a changelog may be ahead of the first offsets.
+        let atomic = self.settings.guarantee == ProcessingGuarantee::ExactlyOnceV2;
+        if let Some(plan) = self.plan.subtopology(id.subtopology).filter(|_| atomic) {
             check_rows(id, plan, &mut state, &inputs)?;
         }
         let (incarnation, meters) = (self.incarnation, self.meters_of(id));
