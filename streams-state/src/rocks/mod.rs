@@ -11,6 +11,8 @@ mod open;
 mod options;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod timed_tests;
 
 use std::ops::Bound;
 use std::path::{Path, PathBuf};

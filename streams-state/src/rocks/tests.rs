@@ -66,20 +66,20 @@ fn commit(state: &mut TaskState, key: &[u8], value: Option<&[u8]>, at: i64) {
 }
 
 /// A family of its own in one shared database, so that a random run costs no opening.
-struct Families {
+pub(super) struct Families {
     _root: tempfile::TempDir,
     opened: Opened,
 }
 
 impl Families {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
         let lease = directory(root.path()).lease("0_0").unwrap();
         let opened = super::open(&lease, "0_0", &["a"]).unwrap();
         Self { _root: root, opened }
     }
 
-    fn emptied(&self) -> RocksFamily {
+    pub(super) fn emptied(&self) -> RocksFamily {
         let mut batch = self.opened.database.batch();
         self.opened.database.clear(&mut batch, 0).unwrap();
         self.opened.database.write(batch).unwrap();
