@@ -286,6 +286,18 @@ fn rule_6_5_a_lost_directory_is_a_new_process() {
 }
 
 #[test]
+fn rule_6_1_a_renewed_member_has_an_id_of_its_own_and_the_one_before_is_told_to_leave() {
+    let place = Place::new();
+    let first = place.open().unwrap().renew_member_id(1).unwrap();
+    assert_eq!(first.1, None);
+    let second = place.open().unwrap().renew_member_id(1).unwrap();
+    assert_eq!(second.1.as_ref(), Some(&first.0));
+    assert_ne!(second.0, first.0);
+    // Exactly-once goes on with it: this process is the only one that has it.
+    assert_eq!(place.open().unwrap().member_id(1).unwrap(), second.0);
+}
+
+#[test]
 fn a_temporary_folder_is_warned_about() {
     let place = Place::new();
     let directory = place.open().unwrap();
