@@ -1,7 +1,7 @@
 //! A disk in memory: task state that outlives the [`TaskState`](crate::TaskState) which wrote it, for tests and simulations
 //! that crash a process without ending one. It can refuse to be written and lose its last writes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::error::StateError;
@@ -39,6 +39,8 @@ struct Disk {
     tasks: BTreeMap<String, Vec<SavedTask>>,
     open: BTreeMap<String, Weak<()>>,
     full: bool,
+    failing: usize,
+    file_bytes: Option<usize>,
     writes: u64,
 }
 
@@ -47,7 +49,8 @@ struct Disk {
 pub(crate) struct SavedTask {
     pub(crate) rows: BTreeMap<String, MemoryStore>,
     pub(crate) positions: BTreeMap<String, StoreMetadata>,
-    pub(crate) from_zero: BTreeSet<String>,
+    /// Stores in the middle of a restore from zero, with how far the rows go that are in files.
+    pub(crate) from_zero: BTreeMap<String, Option<StoreMetadata>>,
     pub(crate) input_offsets: BTreeMap<(String, i32), i64>,
     pub(crate) operator_times: BTreeMap<String, i64>,
 }
@@ -56,6 +59,17 @@ impl MemoryDisk {
     /// From now on nothing can be written (`true`), or it can again.
     pub fn set_full(&self, full: bool) {
         self.lock().full = full;
+    }
+
+    /// The next `writes` writes fail, whatever is written, as with a device that has errors.
+    pub fn fail_writes(&self, writes: usize) {
+        self.lock().failing = writes;
+    }
+
+    /// Rows of a restore from zero go to the disk as a file when they hold so many bytes of memory; what is restored after
+    /// this uses it. Without it files are as large as on a real disk, and a simulation would never see one.
+    pub fn set_file_bytes(&self, bytes: usize) {
+        self.lock().file_bytes = Some(bytes);
     }
 
     /// The power fails: of each task up to `writes` last writes are gone, at most 4 of them. Call it while no task is open.
@@ -109,10 +123,23 @@ impl DiskTask {
             .unwrap_or_default()
     }
 
+    pub(crate) fn file_bytes(&self) -> Option<usize> {
+        self.disk.lock().file_bytes
+    }
+
     /// # Errors
-    /// [`StateError::DiskFull`]: nothing can be written now.
+    /// [`StateError::DiskFull`]: nothing can be written now; [`StateError::Storage`]: this write fails.
     pub(crate) fn check_writable(&self) -> Result<(), StateError> {
-        if self.disk.lock().full {
+        let mut disk = self.disk.lock();
+        if disk.failing > 0 {
+            disk.failing -= 1;
+            return Err(StateError::Storage {
+                task: self.task.clone(),
+                action: "write",
+                source: "the disk in memory was told to fail".into(),
+            });
+        }
+        if disk.full {
             return Err(StateError::DiskFull {
                 path: self.task.as_str().into(),
                 source: "the disk in memory was told to be full".into(),
@@ -189,6 +216,43 @@ mod tests {
         assert!(epoch(&mut state, b"2", 9).unwrap_err().is_disk_full());
         drop(state);
         assert_eq!(seen(&disk), (Some(b"1".to_vec()), Some(7), Some(7)));
+    }
+
+    #[test]
+    fn a_write_that_fails_changes_nothing_and_the_next_one_succeeds() {
+        let disk = MemoryDisk::default();
+        let mut state = TaskState::on_memory_disk(&disk, "0_0", specs()).unwrap();
+        disk.fail_writes(1);
+        let error = epoch(&mut state, b"1", 7).unwrap_err();
+        assert!(matches!(error, StateError::Storage { .. }), "{error}");
+        drop(state);
+        assert_eq!(seen(&disk), (None, None, None));
+        epoch(&mut TaskState::on_memory_disk(&disk, "0_0", specs()).unwrap(), b"2", 9).unwrap();
+        assert_eq!(seen(&disk), (Some(b"2".to_vec()), Some(9), Some(9)));
+    }
+
+    #[test]
+    fn rule_2_9_a_restore_from_zero_goes_on_behind_the_rows_that_are_in_files() {
+        let disk = MemoryDisk::default();
+        disk.set_file_bytes(100);
+        let mut state = TaskState::on_memory_disk(&disk, "0_0", specs()).unwrap();
+        let kept: StoreId = state.store_id("kept").unwrap();
+        state.begin_full_restore(kept).unwrap();
+        for (key, position) in [(b"a", 1), (b"b", 2), (b"c", 3)] {
+            state
+                .restore(kept, [(&key[..], Some(&[7_u8; 60][..]))], at(position))
+                .unwrap();
+        }
+        drop(state); // the first record was enough for a file, and so were the others
+        let mut state = TaskState::on_memory_disk(&disk, "0_0", specs()).unwrap();
+        assert!(state.is_restoring_from_zero(kept).unwrap());
+        assert_eq!(state.store_metadata(kept), Some(&at(3)));
+        state.restore(kept, [(&b"a"[..], None)], at(4)).unwrap();
+        state.finish_full_restore(kept, at(4)).unwrap();
+        drop(state);
+        let state = TaskState::on_memory_disk(&disk, "0_0", specs()).unwrap();
+        let rows = [b"a", b"b", b"c"].map(|key| state.get_vec(kept, key).unwrap().is_some());
+        assert_eq!((rows, state.store_metadata(kept)), ([false, true, true], Some(&at(4))));
     }
 
     #[test]

@@ -73,7 +73,7 @@ impl Invocation {
     }
 
     /// The process to start, in the root of the workspace.
-    fn process(&self) -> Command {
+    pub(crate) fn process(&self) -> Command {
         let mut command = Command::new(program());
         command.current_dir(root()).args(&self.args);
         command.envs(self.env.iter().map(|(key, value)| (key, value)));

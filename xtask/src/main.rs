@@ -9,6 +9,7 @@ mod cases;
 mod demo;
 mod features;
 mod lint;
+mod mutants;
 mod nightly;
 mod progress;
 mod setup;
@@ -29,6 +30,8 @@ cargo xtask COMMAND
   cases FILE                     runs the operator cases of FILE through the test driver
   simulate [--seeds N] [--seed S] [--topology NAME] [--trace]
                                  the core under seeded faults, without C++ (default: 300 seeds)
+  mutants [--list] [--seeds N] [NAME...]
+                                 breaks the code rule by rule and shows which seed of the simulator finds it
   nightly [--list|NAME...]       the long runs
 
 Compiled files go to CARGO_TARGET_DIR as with any cargo call; tools that xtask installs for itself go to
@@ -58,6 +61,7 @@ fn run(args: &[String]) -> anyhow::Result<ExitCode> {
         "bench" => bench::command(rest),
         "cases" => cases::command(rest),
         "simulate" => simulate::command(rest),
+        "mutants" => mutants::command(rest),
         "nightly" => nightly::command(rest),
         "help" | "--help" | "-h" => {
             println!("{HELP}");

@@ -212,7 +212,11 @@ impl StreamThreadCore {
         /// would only be held in memory (measured: three times the memory, half as much CPU again, no faster).
         const SENDINGS: usize = 8;
         let much = || self.outbox_bytes() >= self.settings.send_bytes.saturating_mul(SENDINGS);
-        self.is_committing() && (self.wanted.is_some() || self.claims() || self.is_full() || much())
+        // After a transaction ran out of its time nothing is processed beside one: the thread would hear of the call's end
+        // only after a slow record, and the transaction would be open for so long (design rule 1.11).
+        let bounded = self.epoch_size.limit().is_some();
+        let waits = self.wanted.is_some() || self.claims() || bounded;
+        self.is_committing() && (waits || self.is_full() || much())
     }
 
     /// The next thing the shell has to do; `None` = nothing now. The outcome must be told before the next call, and for

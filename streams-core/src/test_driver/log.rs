@@ -62,6 +62,22 @@ impl Log {
         self.start = self.start.max(offset.min(self.high_watermark()));
     }
 
+    /// The log with all that [`delete_before`](Self::delete_before) took, to compare with.
+    #[must_use]
+    pub fn with_history(&self) -> Log {
+        Log {
+            start: 0,
+            ..self.clone()
+        }
+    }
+
+    /// Loses everything from `end` on, as after the election of a replica that was behind. Call it while no transaction is
+    /// open.
+    pub fn truncate(&mut self, end: i64) {
+        self.entries.truncate(usize::try_from(end).unwrap_or(0));
+        self.start = self.start.min(self.high_watermark());
+    }
+
     /// The first offset of the oldest open transaction, or the end.
     #[must_use]
     pub fn last_stable_offset(&self) -> i64 {
@@ -205,6 +221,20 @@ mod tests {
         assert_eq!(offsets(&log), [2, 3]);
         assert_eq!(log.compact(i64::MAX, false), 1);
         assert_eq!(offsets(&log), [2]);
+    }
+
+    #[test]
+    fn what_was_deleted_is_still_history_and_what_was_truncated_is_not() {
+        let mut log = Log::default();
+        for value in ["a", "b", "c"] {
+            log.append(record(value), None);
+        }
+        log.delete_before(2);
+        assert_eq!(log.read_committed(0, 10).0.len(), 1);
+        assert_eq!(log.with_history().read_committed(0, 10).0.len(), 3);
+        log.truncate(1);
+        assert_eq!((log.log_start(), log.high_watermark()), (1, 1));
+        assert_eq!(log.with_history().read_committed(0, 10).0.len(), 1);
     }
 
     #[test]

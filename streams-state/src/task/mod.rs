@@ -70,6 +70,8 @@ struct Store {
     from_zero: bool,
     /// Rows of that restore that are in no file yet.
     bulk: bulk::BulkRows,
+    /// On a disk in memory: how far the rows go that are in files.
+    in_files: Option<StoreMetadata>,
 }
 
 impl TaskState {
@@ -342,6 +344,7 @@ impl Store {
             rows_from: 0,
             from_zero: false,
             bulk: bulk::BulkRows::default(),
+            in_files: None,
         }
     }
 }

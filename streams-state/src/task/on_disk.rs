@@ -21,7 +21,7 @@ impl TaskState {
             for (spec, place) in state.shape.stores.iter().filter(|(spec, _)| spec.persistent) {
                 let rows = saved.rows.remove(&spec.name);
                 if let (Place::Memory(number), Some(rows)) = (place, rows)
-                    && !saved.from_zero.contains(&spec.name)
+                    && saved.from_zero.get(&spec.name) != Some(&None)
                     && let Some(store) = committed.stores.get_mut(*number)
                 {
                     *store = rows;
@@ -30,14 +30,27 @@ impl TaskState {
             committed.input_offsets = std::sync::Arc::new(saved.input_offsets.clone());
         });
         for ((spec, _), id) in state.shape.stores.iter().zip(0_u32..) {
-            if spec.persistent && !saved.from_zero.contains(&spec.name) {
-                state
-                    .metadata
-                    .set_store(StoreId(id), saved.positions.get(&spec.name).copied());
+            if !spec.persistent {
+                continue;
             }
+            let position = match saved.from_zero.get(&spec.name) {
+                // Rows are in files: the restore goes on behind them, as on a real disk.
+                Some(Some(progress)) => {
+                    if let Some(store) = state.stores.get_mut(StoreId(id).index()) {
+                        store.from_zero = true;
+                        store.in_files = Some(*progress);
+                        store.bulk.has_files = true;
+                    }
+                    Some(*progress)
+                }
+                Some(None) => None,
+                None => saved.positions.get(&spec.name).copied(),
+            };
+            state.metadata.set_store(StoreId(id), position);
         }
         state.metadata.input_offsets = saved.input_offsets;
         state.metadata.operator_times = saved.operator_times;
+        state.bulk_bytes = opened.file_bytes().unwrap_or(state.bulk_bytes);
         state.disk = Some(opened);
         Ok(state)
     }
@@ -64,7 +77,7 @@ impl TaskState {
                 saved.rows.insert(spec.name.clone(), rows.unwrap_or_default());
             }
             if store.from_zero {
-                saved.from_zero.insert(spec.name.clone());
+                saved.from_zero.insert(spec.name.clone(), store.in_files);
             }
             if let Some(metadata) = metadata {
                 saved.positions.insert(spec.name.clone(), *metadata);

@@ -41,12 +41,14 @@ impl TaskState {
             StoreKind::Window { .. } => Layout::Window(self.shape.window(id)?),
             StoreKind::Session { .. } => Layout::Session(self.shape.session(id)?),
         };
-        if let (Place::Durable(family), true) = (*place, self.store(id)?.from_zero) {
+        let outlives = matches!(place, Place::Durable(_)) || (self.disk.is_some() && spec.persistent);
+        if outlives && self.store(id)?.from_zero {
+            let place = *place;
             let mut rows = Vec::new();
             for (key, value) in records {
                 rows.push((local_key(layout, &spec.name, key)?, value));
             }
-            return self.restore_in_bulk(id, family, &rows, metadata);
+            return self.restore_in_bulk(id, place, &rows, metadata);
         }
         match (place, &self.database) {
             (Place::Durable(family), Some(database)) => {
@@ -79,7 +81,7 @@ impl TaskState {
     fn restore_in_bulk(
         &mut self,
         id: StoreId,
-        family: usize,
+        place: Place,
         rows: &[(Cow<'_, [u8]>, Option<&[u8]>)],
         metadata: StoreMetadata,
     ) -> Result<(), StateError> {
@@ -89,27 +91,36 @@ impl TaskState {
         let full = bulk.bytes() >= most;
         self.metadata.set_store(id, Some(metadata));
         if full {
-            self.write_bulk(id, family)?;
-            if let Some(database) = &self.database {
+            self.write_bulk(id, place)?;
+            // After the rows, so that a kill in between only reads some of them again.
+            if let (Place::Durable(_), Some(database)) = (place, &self.database) {
                 let (spec, _) = self.shape.store(id)?;
                 let mut batch = database.batch();
-                // After the rows, so that a kill in between only reads some of them again.
                 database.add_row(&mut batch, &MetadataRow::FromZero(&spec.name, Some(metadata)));
                 database.write(batch)?;
             }
+            self.store_mut(id)?.in_files = Some(metadata);
+            self.save();
         }
         Ok(())
     }
 
     /// The rows gathered go to disk: as a file, or in a batch when they are few and the only ones.
-    fn write_bulk(&mut self, id: StoreId, family: usize) -> Result<(), StateError> {
+    fn write_bulk(&mut self, id: StoreId, place: Place) -> Result<(), StateError> {
         /// Below this a file costs more than it saves.
         const FEW_BYTES: usize = 1 << 20;
         let few = self.store(id)?.bulk.bytes() < FEW_BYTES.min(self.bulk_bytes);
         let bulk = &mut self.store_mut(id)?.bulk;
         let rows = bulk.take();
         bulk.has_files = true;
-        let Some(database) = &self.database else { return Ok(()) };
+        let (Place::Durable(family), Some(database)) = (place, &self.database) else {
+            self.change_memory(place, |store| {
+                rows.iter()
+                    .for_each(|(key, value)| store.change(change_of(key, value.as_deref())));
+            });
+            self.save();
+            return Ok(());
+        };
         if !few {
             return database.ingest(family, &rows);
         }
@@ -144,6 +155,7 @@ impl TaskState {
         store.from_zero = true;
         store.expired_below = 0;
         store.bulk.clear();
+        store.in_files = None;
         store.rows_from = 0;
         self.save();
         Ok(())
@@ -158,9 +170,8 @@ impl TaskState {
             return Err(self.out_of_order("finish of a full restore that was not begun"));
         }
         self.check_disk()?;
-        if let Place::Durable(family) = self.shape.store(id)?.1 {
-            self.write_bulk(id, family)?;
-        }
+        let place = self.shape.store(id)?.1;
+        self.write_bulk(id, place)?;
         let (spec, place) = self.shape.store(id)?;
         if let (Place::Durable(_), Some(database)) = (place, &self.database) {
             let mut batch = database.batch();
@@ -172,6 +183,7 @@ impl TaskState {
         let store = self.store_mut(id)?;
         store.from_zero = false;
         store.bulk.clear();
+        store.in_files = None;
         self.save();
         Ok(())
     }

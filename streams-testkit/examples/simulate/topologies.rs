@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use streams_dsl::{
-    BoxError, Connect, Processor, ProcessorContext, PunctuationType, PunctuatorId, Record, SECOND, Stores,
-    StreamsBuilder, TimeWindows, Topology,
+    BoxError, Connect, Consumed, Materialized, Optimization, Processor, ProcessorContext, PunctuationType,
+    PunctuatorId, Record, SECOND, Stores, StreamsBuilder, TimeWindows, Topology, TopologyConfig,
 };
 use streams_state::Direction;
 use streams_testkit::Seeded;
-use streams_testkit::simulate::{Compare, InputRecord, Simulation};
+use streams_testkit::simulate::{Compare, InputRecord, Simulation, UserFaults};
 
 /// A topology by name; its inputs are drawn.
 pub(crate) struct Entry {
@@ -19,7 +19,7 @@ pub(crate) struct Entry {
 }
 
 /// All of them.
-pub(crate) const ALL: [Entry; 8] = [
+pub(crate) const ALL: [Entry; 12] = [
     Entry {
         name: "copy",
         make: copy,
@@ -51,6 +51,22 @@ pub(crate) const ALL: [Entry; 8] = [
     Entry {
         name: "chain",
         make: chain,
+    },
+    Entry {
+        name: "memory-count",
+        make: memory_count,
+    },
+    Entry {
+        name: "reused-table",
+        make: reused_table,
+    },
+    Entry {
+        name: "failing",
+        make: failing,
+    },
+    Entry {
+        name: "broken-records",
+        make: broken_records,
     },
 ];
 
@@ -236,4 +252,111 @@ fn chain(rng: &mut Seeded) -> Simulation {
     let count = some(rng) * 2;
     let inputs = records(rng, "in", count, 0, 0);
     Simulation::new(topology, vec![inputs]).compare(Compare::AnyOrder)
+}
+
+/// A count whose rows are in memory: each start restores them whole.
+fn memory_count(rng: &mut Seeded) -> Simulation {
+    let topology = built(|b| {
+        b.stream::<String, String>("in")
+            .group_by_key()
+            .count(Materialized::named("counts").in_memory())
+            .to_stream()
+            .to("out");
+    });
+    let count = some(rng);
+    let inputs = records(rng, "in", count, 0, 0);
+    Simulation::new(topology, vec![inputs]).compare(Compare::Values)
+}
+
+/// A table whose source topic is its changelog, grouped by another key: the old row must be the one that was processed.
+fn reused_table(rng: &mut Seeded) -> Simulation {
+    let builder = StreamsBuilder::new();
+    builder
+        .table_with::<String, String>("table", Consumed::default(), "rows")
+        .group_by(|_, value| (format!("g{}", value.len() % 3), value.clone()))
+        .count("groups")
+        .to_stream()
+        .to("out");
+    let optimization = Optimization {
+        reuse_source_topics: true,
+        ..Optimization::default()
+    };
+    let topology = builder.build_with(&TopologyConfig { optimization });
+    let count = some(rng) * 2;
+    let inputs = records(rng, "table", count, 0, 0);
+    Simulation::new(topology.expect("the topology is right"), vec![inputs])
+}
+
+/// Writes a row and a record, may fail, and writes a second record.
+struct Failing(UserFaults);
+
+impl Processor<String, String, String, String> for Failing {
+    fn process(
+        &mut self,
+        cx: &mut ProcessorContext<'_, String, String>,
+        record: Record<'_, String, String>,
+    ) -> Result<(), BoxError> {
+        let seen = cx.key_value_store::<String, i64>("seen")?;
+        let times = seen.get(cx, record.key)?.map_or(0, |row| row.value) + 1;
+        seen.put(cx, record.key, Some(times), record)?;
+        let first = format!("{}#{times}", record.value);
+        cx.forward(Record::new(record.key, &first, record.timestamp_ms))?;
+        self.0.may_fail()?;
+        let second = format!("{first}!");
+        cx.forward(Record::new(record.key, &second, record.timestamp_ms))?;
+        Ok(())
+    }
+}
+
+/// User code that fails in the middle of a record, and a panic behind it.
+fn failing(rng: &mut Seeded) -> Simulation {
+    let faults = UserFaults::default();
+    let (in_processor, in_map) = (faults.clone(), faults.clone());
+    let topology = built(|b| {
+        b.add_state_store(Stores::key_value::<String, i64>("seen"));
+        b.stream::<String, String>("in")
+            .process_with(move || Failing(in_processor.clone()), Connect::stores(["seen"]))
+            .map_values(move |_, value| {
+                in_map.may_panic();
+                value.clone()
+            })
+            .to("out");
+    });
+    let count = some(rng);
+    let inputs = records(rng, "in", count, 0, 0);
+    Simulation::new(topology, vec![inputs])
+        .compare(Compare::Exact)
+        .user_faults(&faults)
+}
+
+/// Sums with the handlers `continue`: values that can't be read, and values that make the aggregate panic while its entry
+/// is changed, must leave every sum as it is.
+fn broken_records(rng: &mut Seeded) -> Simulation {
+    let topology = built(|b| {
+        b.stream::<String, i64>("in")
+            .group_by_key()
+            .aggregate(
+                || 0,
+                |_, value, sum: i64| {
+                    if *value < 0 {
+                        std::panic::resume_unwind(Box::new("a broken value".to_owned()));
+                    }
+                    sum + value
+                },
+                "sums",
+            )
+            .to_stream()
+            .to("out");
+    });
+    let key = |rng: &mut Seeded| format!("k{}", rng.below(4));
+    let inputs = (0..some(rng) as i64).map(|at| InputRecord::new("in", key(rng), at.to_be_bytes(), at * 100));
+    let inputs = inputs.collect();
+    let broken = (0..some(rng) / 4).map(|at| match at % 2 {
+        0 => InputRecord::new("in", key(rng), (-1_i64).to_be_bytes(), 0),
+        _ => InputRecord::new("in", key(rng), *b"odd", 0),
+    });
+    let broken = broken.collect();
+    Simulation::new(topology, vec![inputs])
+        .harmless(broken)
+        .continue_on_errors()
 }

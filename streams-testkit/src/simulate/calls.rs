@@ -4,8 +4,8 @@ use streams_core::TopicPartition;
 use streams_core::runtime::{CallFailure, CommittedOffset, FailureClass, GroupIdentity, Outcome, Reports, ResetTo};
 use streams_core::test_driver::{ProducerSession, TransactionError};
 
+use super::fates::{Fate, RequestKind};
 use super::process::Key;
-use super::weather::{Fate, RequestKind};
 
 /// A request, with all that it carries.
 #[derive(Clone, Debug)]
@@ -83,8 +83,10 @@ pub(super) struct Call {
     pub(super) fate: Fate,
     /// When the client gives up.
     pub(super) until_ms: i64,
-    /// A paused process had sent it already.
+    /// A paused or dead process had sent it already.
     pub(super) on_the_wire: bool,
+    /// The brokers get to it only then.
+    pub(super) not_before_ms: i64,
     pub(super) answer: Option<Served>,
 }
 

@@ -1,10 +1,12 @@
 //! One stream thread is driven: the loop, the effects and the order of looks at the group are those of the shipped
 //! shell (`streams-core/src/kafka/shell/thread.rs` and `effects.rs`). Nothing is decided here.
 
+use streams_core::Error;
 use streams_core::error::ProcessResult;
-use streams_core::membership::MembershipEvent;
+use streams_core::membership::{MemberEpoch, MembershipEvent};
 use streams_core::runtime::GroupIdentity;
 
+use super::ends::STOP_MS;
 use super::process::{Key, Place, Thread};
 use super::world::{Event, World};
 
@@ -36,7 +38,7 @@ impl World<'_> {
             return self.at(until_ms, Event::Round(key, token));
         }
         let Some(thread) = self.take(key) else { return };
-        if thread.round_token != token || thread.blocked || thread.leaving {
+        if thread.round_token != token || thread.blocked || thread.leaving || thread.dying.is_some() {
             return self.put_back(thread);
         }
         self.go_on(thread);
@@ -63,11 +65,7 @@ impl World<'_> {
                 self.crash(instance);
             }
             Ok(Next::Leave) => self.leave(thread),
-            Err(error) => {
-                let key = thread.key;
-                self.put_back(thread);
-                self.thread_failed(key, &error.to_string());
-            }
+            Err(error) => self.thread_failed(thread, error),
         }
     }
 
@@ -78,7 +76,7 @@ impl World<'_> {
             match thread.place {
                 Place::Start => {
                     self.membership(thread)?;
-                    while let Some(restored) = thread.restored.pop_front() {
+                    while let Some(restored) = thread.restorer.try_result() {
                         thread.core.on_restored(restored, clock_ms)?;
                     }
                     thread.place = Place::EffectsBeforeFetch;
@@ -93,7 +91,7 @@ impl World<'_> {
                             continue;
                         }
                         thread.place = Place::Start;
-                        return Ok(self.rest(thread));
+                        return self.rest(thread);
                     };
                     match self.perform(thread, effect)? {
                         Performed::Told | Performed::InBackground => {}
@@ -103,12 +101,20 @@ impl World<'_> {
                     }
                 }
                 Place::Fetch if thread.core.waits_for_commit() => {
+                    self.look_at_restores(thread);
                     thread.place = Place::Start;
                     return Ok(Next::Wait(1 + self.random_ms(20)));
                 }
                 Place::Fetch => {
-                    self.fetch_and_process(thread)?;
-                    thread.place = Place::EffectsAfterFetch;
+                    self.look_at_restores(thread);
+                    self.fetch(thread)?;
+                    thread.processing_ms = 0;
+                    thread.place = Place::Process;
+                }
+                Place::Process => {
+                    if let Some(ms) = self.process(thread)? {
+                        return Ok(Next::Wait(ms));
+                    }
                     if let Some(ms) = self.weather.stalls_here(&mut self.rng, self.now_ms) {
                         self.note(|| format!("{} stalls for {ms} ms after processing", thread.key));
                         return Ok(Next::Wait(ms));
@@ -118,41 +124,81 @@ impl World<'_> {
         }
     }
 
+    fn look_at_restores(&self, thread: &mut Thread) {
+        let core = &thread.core;
+        thread.restorer.keep(|task, lease| core.waits_for_restore(task, lease));
+    }
+
     /// Tells the core how a call of a commit ended that was made while it went on, if one has.
-    fn look_at_commit(&mut self, thread: &mut Thread) -> ProcessResult {
+    fn look_at_commit(&mut self, thread: &mut Thread) -> ProcessResult<bool> {
         match thread.answered.take() {
-            Some(number) => self.hear(thread, number),
-            None => Ok(()),
+            Some(number) => self.hear(thread, number).map(|()| true),
+            None => Ok(false),
         }
     }
 
     /// Between two rounds: not at all while there is work, never past the next deadline.
-    fn rest(&mut self, thread: &Thread) -> Next {
+    fn rest(&mut self, thread: &Thread) -> ProcessResult<Next> {
         let core = &thread.core;
+        if thread.closing && self.clock_ms(thread.key.instance) > thread.closing_until_ms {
+            return Err(Box::new(Error::Timeout {
+                what: "the last commit".to_owned(),
+                waited_ms: STOP_MS,
+                setting: "transaction.timeout.ms",
+            }));
+        }
         if thread.closing && !core.has_uncommitted() && core.status_settled() && core.is_idle() {
-            return Next::Leave;
+            return Ok(Next::Leave);
         }
         if thread.closing || core.buffered() > 0 || !core.status_settled() {
-            return Next::Wait(1 + self.random_ms(5));
+            return Ok(Next::Wait(1 + self.random_ms(5)));
         }
         let clock_ms = self.clock_ms(thread.key.instance);
         let due_ms = core.next_deadline_ms(clock_ms).unwrap_or(i64::MAX);
-        Next::Wait((due_ms.saturating_sub(clock_ms)).clamp(1, 40 + self.random_ms(20)))
+        Ok(Next::Wait(
+            (due_ms.saturating_sub(clock_ms)).clamp(1, 40 + self.random_ms(20)),
+        ))
     }
 
-    fn fetch_and_process(&mut self, thread: &mut Thread) -> ProcessResult {
+    fn fetch(&mut self, thread: &mut Thread) -> ProcessResult {
         let most = self.weather.fetch_records;
         let mut fetched = thread.consumer.fetch(&self.broker, most);
         #[cfg(test)]
         self.mutate_fetched(&mut fetched, thread);
-        thread.core.accept(&mut fetched)?;
-        let budget = usize::try_from(1 + self.rng.below(20)).unwrap_or(1);
+        thread.core.accept(&mut fetched)
+    }
+
+    /// One chunk of records, as large as user code is fast. Answers for how long user code runs, if it takes time.
+    fn process(&mut self, thread: &mut Thread) -> ProcessResult<Option<i64>> {
+        /// How long a round of processing may take before effects and the group have their turn.
+        const ROUND_MS: i64 = 50;
+        const FAST_MS: i64 = 5;
+        const SLOW_MS: i64 = 20;
+        const LARGEST: usize = 20;
+        let drawn = usize::try_from(1 + self.rng.below(LARGEST as u64)).unwrap_or(1);
+        let budget = drawn.min(thread.chunk);
         let clock_ms = self.clock_ms(thread.key.instance);
         let done = thread.core.process(clock_ms, budget)?;
         if done > 0 {
             self.note(|| format!("{} processed {done}", thread.key));
         }
-        Ok(())
+        let took_ms = self.weather.user_code_ms(done, self.now_ms);
+        let drained = done < budget;
+        match took_ms {
+            0..=FAST_MS if !drained => thread.chunk = (thread.chunk * 2).min(LARGEST),
+            SLOW_MS.. => thread.chunk = (thread.chunk / 2).max(1),
+            _ => {}
+        }
+        thread.processing_ms += took_ms;
+        let goes_on = took_ms > 0 && !drained && thread.processing_ms < ROUND_MS;
+        if !goes_on || self.look_at_commit(thread)? {
+            thread.place = Place::EffectsAfterFetch;
+        }
+        if took_ms > 0 {
+            thread.busy_until_ms = self.now_ms + took_ms;
+            return Ok(Some(took_ms));
+        }
+        Ok(None)
     }
 
     /// Applies what the group says, in order, each event whole before the next.
@@ -210,7 +256,10 @@ impl World<'_> {
                     )
                 });
                 thread.core.set_topics(std::sync::Arc::clone(&self.scenario.topics));
-                let active = if thread.closing || !ready { Vec::new() } else { active };
+                let active = thread
+                    .gate
+                    .assigned(active, ready, &status, self.clock_ms(thread.key.instance));
+                let active = if thread.closing { Vec::new() } else { active };
                 let group = GroupIdentity {
                     member_id: member.member_id,
                     member_epoch: member.epoch,
@@ -227,7 +276,28 @@ impl World<'_> {
             MembershipEvent::Lost { assignment, reason } => {
                 self.note(|| format!("{} has lost all: {reason}", thread.key));
                 thread.assignment = assignment;
+                thread.gate.lost();
                 thread.core.on_lost()?;
+            }
+            MembershipEvent::Status { ready, status } => {
+                let clock_ms = self.clock_ms(thread.key.instance);
+                if let Some(active) = thread.gate.changed(ready, &status, clock_ms) {
+                    let group = thread.core.group().clone();
+                    return self.apply(
+                        thread,
+                        MembershipEvent::Assigned {
+                            assignment: thread.assignment,
+                            member: MemberEpoch {
+                                member_id: group.member_id,
+                                epoch: group.member_epoch,
+                            },
+                            active,
+                            standby: Vec::new(),
+                            ready,
+                            status: Vec::new(),
+                        },
+                    );
+                }
             }
             MembershipEvent::Fatal { error } => {
                 return Err(Box::new(streams_core::Error::Membership {

@@ -5,9 +5,11 @@ use streams_core::membership::MembershipCommand;
 use streams_core::runtime::{Effect, FailureClass, Outcome};
 
 use super::calls::{Call, Request, failed};
+use super::disruption::Disruption;
 use super::drive::Performed;
+use super::fates::{Fate, RequestKind};
 use super::process::Thread;
-use super::weather::{Fate, RequestKind, zombie_ms};
+use super::weather::zombie_ms;
 use super::world::{Event, World};
 
 impl World<'_> {
@@ -18,6 +20,7 @@ impl World<'_> {
             return Ok(Performed::Crash);
         }
         let name = name_of(&effect);
+        let writes = matches!(effect, Effect::Apply { .. });
         let Some(request) = self.local_part(thread, effect)? else {
             self.note(|| format!("{key} {name}"));
             if self.weather.crashes_here(&mut self.rng, self.now_ms) {
@@ -28,7 +31,12 @@ impl World<'_> {
                 self.note(|| format!("{key} stalls for {ms} ms after {name}"));
                 return Ok(Performed::Stall(ms));
             }
-            return Ok(Performed::Told);
+            let written_ms = if writes { self.disk_ms(key.instance) } else { 0 };
+            return Ok(if written_ms > 0 {
+                Performed::Stall(written_ms)
+            } else {
+                Performed::Told
+            });
         };
         let background = self.weather.pipelined
             && matches!(
@@ -52,13 +60,20 @@ impl World<'_> {
                     let jobs: Vec<String> = job
                         .changelogs
                         .iter()
-                        .map(|c| format!("{} {}..{} zero {}", c.topic_partition, c.from, c.to, c.from_zero))
+                        .map(|c| {
+                            let zero = match (c.from_zero, c.resumed) {
+                                (true, true) => " from zero, resumed",
+                                (true, false) => " from zero",
+                                _ => "",
+                            };
+                            format!("{} {}..{}{zero}", c.topic_partition, c.from, c.to)
+                        })
                         .collect();
                     format!("{} restores {}: {}", thread.key, job.task, jobs.join(", "))
                 });
-                thread.restores.push_back(job);
-                if !thread.restoring {
-                    thread.restoring = true;
+                thread.restorer.submit(job);
+                if !thread.restorer.awake {
+                    thread.restorer.awake = true;
                     self.after(1, Event::Restore(thread.key));
                 }
                 return Ok(None);
@@ -174,7 +189,7 @@ impl World<'_> {
 
     /// A destroyed producer drops its queue; records that were on the wire may still arrive, until its id is initialized
     /// again.
-    fn scatter(&mut self, thread: &mut Thread) {
+    pub(super) fn scatter(&mut self, thread: &mut Thread) {
         let queue = thread.producer.purge();
         let Some(session) = thread.producer.session.clone() else {
             return;
@@ -214,6 +229,7 @@ impl World<'_> {
                 fate,
                 until_ms,
                 on_the_wire,
+                not_before_ms: 0,
                 answer: None,
             },
         );
@@ -233,7 +249,7 @@ impl World<'_> {
             // While the request is on its way.
             self.note(|| format!("{key} dies while it waits for #{number}"));
             let ms = self.random_ms(6);
-            self.after(ms, Event::Disrupt(super::weather::Disruption::CrashOf(key)));
+            self.after(ms, Event::Disrupt(Disruption::CrashOf(key)));
         } else if is_commit && std::mem::take(&mut self.weather.zombie_next) {
             // For longer than the session: others get the tasks before this is sent.
             let ms = 12_500 + self.random_ms(15_000);

@@ -3,8 +3,8 @@
 use streams_core::membership::member::Step;
 use streams_core::membership::{MembershipCommand, MembershipEvent};
 
+use super::fates::{Fate, RequestKind};
 use super::process::{Key, Thread};
-use super::weather::{Fate, RequestKind};
 use super::world::{BeatAnswer, Event, World};
 
 impl World<'_> {

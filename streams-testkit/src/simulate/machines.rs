@@ -1,26 +1,30 @@
-//! Machines: starts, crashes, stops, pauses, full disks, and what else happens to the world.
+//! Machines: how processes and their threads start, and how they die.
 
 use std::sync::Arc;
 
 use streams_core::error::ProcessResult;
-use streams_core::membership::MembershipCommand;
 use streams_core::membership::member::{Member, MemberConfig};
-use streams_core::processor::ErrorHandlers;
-use streams_core::runtime::{CoreParts, GlobalCore, GlobalState, RuntimeSettings, StreamThreadCore};
+use streams_core::runtime::{CoreParts, FailureLog, GlobalCore, GlobalState, RuntimeSettings, StreamThreadCore};
 use streams_core::test_driver::MemoryConsumer;
 use streams_core::{TaskId, TopicPartition};
 use streams_state::{MemoryDisk, StoreSpec, TaskState};
 
 use super::process::{GlobalRun, Instance, Key, Place, Producer, Thread};
 use super::scenario::APPLICATION_ID;
-use super::weather::{Disruption, zombie_ms};
-use super::world::{Event, TRANSACTION_TIMEOUT_MS, Undo, World};
+use super::world::{Event, TRANSACTION_TIMEOUT_MS, World};
 
 impl World<'_> {
     pub(super) fn plan_start(&mut self, instance: usize, after_ms: i64) {
         if let Some(machine) = self.instances.get_mut(instance) {
             machine.start_planned = true;
             self.after(after_ms, Event::Start(instance));
+        }
+    }
+
+    /// The instance does not start before so many ms have passed.
+    pub(super) fn hold_start(&mut self, instance: usize, ms: i64) {
+        if let Some(machine) = self.instances.get_mut(instance) {
+            machine.starts_after_ms = self.now_ms + ms;
         }
     }
 
@@ -32,18 +36,19 @@ impl World<'_> {
             purge_interval_ms: 3_000,
             cache_bytes: self.weather.cache_bytes,
             send_bytes: self.weather.send_bytes,
+            reset: self.reset(),
             ..RuntimeSettings::default()
         }
     }
 
-    fn parts(&self, machine: &Instance) -> CoreParts {
+    pub(super) fn parts(&self, machine: &Instance) -> CoreParts {
         let disk = machine.disk.clone();
         CoreParts {
             settings: self.settings(),
             topology: Arc::clone(&self.scenario.topology),
             plan: Arc::clone(&self.scenario.plan),
             topics: Arc::clone(&self.scenario.topics),
-            handlers: Arc::new(ErrorHandlers::default()),
+            handlers: Arc::clone(&self.scenario.handlers),
             globals: Arc::clone(&machine.globals),
             opener: Box::new(move |task: TaskId, specs: Vec<StoreSpec>| open(&disk, task, specs)),
         }
@@ -57,10 +62,18 @@ impl World<'_> {
         if machine.up {
             return;
         }
+        if machine.starts_after_ms > self.now_ms {
+            let at_ms = machine.starts_after_ms;
+            machine.start_planned = true;
+            return self.at(at_ms, Event::Start(instance));
+        }
         machine.life += 1;
         machine.up = true;
         machine.stopping = false;
-        machine.disk_was_full = machine.disk_is_full;
+        machine.replacing.clear();
+        machine.failures = FailureLog::default();
+        machine.disk_was_bad = machine.disk_is_full || machine.writes_fail;
+        machine.disk.set_file_bytes(self.weather.file_bytes);
         machine.paused_until_ms = 0;
         machine.threads_stalled_until_ms = 0;
         machine.globals = Arc::default();
@@ -68,7 +81,7 @@ impl World<'_> {
         match self.start_global(instance) {
             Ok(true) => {}
             Ok(false) => self.start_threads(instance),
-            Err(error) => self.instance_failed(instance, &error.to_string()),
+            Err(error) => self.instance_failed(instance, error),
         }
     }
 
@@ -105,23 +118,28 @@ impl World<'_> {
 
     pub(super) fn start_threads(&mut self, instance: usize) {
         for number in 0..self.weather.threads {
-            match self.new_thread(instance, number) {
-                Ok(mut thread) => {
-                    let key = thread.key;
-                    self.wake_beat(&mut thread, 0);
-                    let token = self.number();
-                    thread.round_token = token;
-                    if let Some(machine) = self.instances.get_mut(instance) {
-                        machine.threads.push(Some(thread));
-                    }
-                    self.after(1, Event::Round(key, token));
-                }
-                Err(error) => return self.instance_failed(instance, &error),
+            if let Some(machine) = self.instances.get_mut(instance) {
+                machine.threads.push(None);
+            }
+            if let Err(error) = self.start_thread(instance, number, 0) {
+                return self.fail(format!("a thread of instance {instance} could not be made: {error}"));
             }
         }
     }
 
-    fn new_thread(&mut self, instance: usize, number: usize) -> Result<Box<Thread>, String> {
+    /// Starts a thread in its empty place.
+    pub(super) fn start_thread(&mut self, instance: usize, number: usize, turn: u32) -> Result<(), String> {
+        let mut thread = self.new_thread(instance, number, turn)?;
+        let key = thread.key;
+        self.wake_beat(&mut thread, 0);
+        let token = self.number();
+        thread.round_token = token;
+        self.put_back(thread);
+        self.after(1, Event::Round(key, token));
+        Ok(())
+    }
+
+    fn new_thread(&self, instance: usize, number: usize, turn: u32) -> Result<Box<Thread>, String> {
         let clock_ms = self.clock_ms(instance);
         let machine = self.instances.get(instance).ok_or("no such instance")?;
         let process_id = machine.process_id();
@@ -144,6 +162,7 @@ impl World<'_> {
                 instance,
                 life: machine.life,
                 thread: number,
+                turn,
             },
             core: StreamThreadCore::new(self.parts(machine), clock_ms),
             consumer: MemoryConsumer::default(),
@@ -163,35 +182,19 @@ impl World<'_> {
             call: None,
             blocked: false,
             answered: None,
-            restores: Default::default(),
-            restored: Default::default(),
-            restoring: false,
-            restore_position: None,
-            restored_rows: Default::default(),
+            restorer: Default::default(),
+            gate: Default::default(),
+            chunk: 20,
+            processing_ms: 0,
+            busy_until_ms: 0,
             closing: false,
+            closing_until_ms: i64::MAX,
+            dying: None,
             leaving: false,
         }))
     }
 
-    /// A thread met an error and stops; its process stops with it and is started again by whoever watches it.
-    pub(super) fn thread_failed(&mut self, key: Key, error: &str) {
-        self.note(|| format!("{key} stops: {error}"));
-        self.instance_failed(key.instance, error);
-    }
-
-    pub(super) fn instance_failed(&mut self, instance: usize, error: &str) {
-        let disk_trouble = self
-            .instances
-            .get(instance)
-            .is_some_and(|machine| machine.disk_was_full);
-        if !disk_trouble {
-            return self.fail(format!("instance {instance} stopped: {error}"));
-        }
-        self.weather.count("process stopped by a full disk");
-        self.crash(instance);
-    }
-
-    /// The process ends at once.
+    /// The process ends at once. What it had sent may be carried out all the same, and much later.
     pub(super) fn crash(&mut self, instance: usize) {
         let Some(machine) = self.instances.get_mut(instance) else {
             return;
@@ -200,9 +203,14 @@ impl World<'_> {
             return;
         }
         machine.up = false;
-        machine.threads.clear();
+        machine.replacing.clear();
         machine.global = None;
+        let threads = std::mem::take(&mut machine.threads);
         self.note(|| format!("instance {instance} is dead"));
+        for mut thread in threads.into_iter().flatten() {
+            self.scatter(&mut thread);
+        }
+        self.outlive(instance);
         let after_ms = match self.rng.below(4) {
             0 => self.random_ms(100),
             1 | 2 => self.random_ms(5_000),
@@ -211,202 +219,22 @@ impl World<'_> {
         self.plan_start(instance, after_ms);
     }
 
-    pub(super) fn pause(&mut self, instance: usize, ms: i64) {
-        let until_ms = self.now_ms + ms;
-        let stalled_ms = until_ms
-            + if self.rng.below(2) == 0 {
-                self.random_ms(4_000)
-            } else {
-                0
-            };
-        if let Some(machine) = self.instances.get_mut(instance) {
-            machine.paused_until_ms = machine.paused_until_ms.max(until_ms);
-            machine.threads_stalled_until_ms = machine.threads_stalled_until_ms.max(stalled_ms);
-            self.note(|| format!("instance {instance} is paused for {ms} ms"));
-        }
-    }
-
-    pub(super) fn disrupt(&mut self, disruption: Disruption) {
-        if self.healed {
+    /// Requests that are on their way from a process which has just died: the brokers get to some of them only later.
+    fn outlive(&mut self, instance: usize) {
+        if !self.weather.outlives || self.healed {
             return;
         }
-        let instance = usize::try_from(self.rng.below(self.instances.len() as u64)).unwrap_or(0);
-        self.note(|| format!("disruption: {disruption:?} ({instance})"));
-        let Some(machine) = self.instances.get_mut(instance) else {
-            return;
-        };
-        let up = machine.up;
-        match disruption {
-            Disruption::CrashOf(key) => {
-                let same = self
-                    .instances
-                    .get(key.instance)
-                    .is_some_and(|machine| machine.life == key.life);
-                if same {
-                    self.crash(key.instance);
-                }
-                return;
-            }
-            Disruption::Crash if up => self.crash(instance),
-            Disruption::PowerLoss if up => {
-                let disk = machine.disk.clone();
-                self.crash(instance);
-                disk.lose_power(usize::try_from(1 + self.rng.below(3)).unwrap_or(1));
-            }
-            Disruption::DiskLost if up => {
-                machine.disk = MemoryDisk::default();
-                machine.disk.set_full(machine.disk_is_full);
-                machine.identity += 1;
-                self.crash(instance);
-            }
-            Disruption::ClockJump if up => {
-                machine.clock_offset_ms = i64::try_from(self.rng.below(40_000)).unwrap_or(0) - 20_000;
-                self.crash(instance);
-            }
-            Disruption::Stop if up => self.stop(instance),
-            Disruption::StartAnother => {
-                if self.instances.len() < 4 {
-                    let number = self.instances.len();
-                    self.instances.push(Instance::new(number));
-                    self.plan_start(number, 1);
-                }
-            }
-            Disruption::PauseProcess if up => {
-                let ms = zombie_ms(&mut self.rng);
-                self.pause(instance, ms);
-            }
-            Disruption::StallThread if up => {
-                let ms = zombie_ms(&mut self.rng);
-                let chosen = usize::try_from(self.rng.below(self.weather.threads as u64)).unwrap_or(0);
-                self.stall(instance, chosen, ms);
-            }
-            Disruption::Reshuffle => {
-                let seed = self.rng.next_u64();
-                self.group.reshuffle(seed);
-            }
-            Disruption::MoveCoordinator if !self.coordinator_away => {
-                self.coordinator_away = true;
-                let ms = 1 + self.random_ms(6_000);
-                self.after(ms, Event::Undo(Undo::CoordinatorBack));
-            }
-            Disruption::FillDisk => {
-                machine.disk_is_full = true;
-                machine.disk_was_full = true;
-                machine.disk.set_full(true);
-                let ms = 1 + self.random_ms(8_000);
-                self.after(ms, Event::Undo(Undo::DiskFreed(instance)));
-            }
-            Disruption::ZombieCommit => self.weather.zombie_next = true,
-            Disruption::Compact => self.compact(),
-            _ => return,
-        }
-        self.weather.count(disruption.name());
-    }
-
-    /// A thread of a process stands still (slow user code); its heartbeats go on.
-    fn stall(&mut self, instance: usize, thread: usize, ms: i64) {
-        let Some(machine) = self.instances.get_mut(instance) else {
-            return;
-        };
-        let key = Key {
-            instance,
-            life: machine.life,
-            thread,
-        };
-        let Some(mut thread) = self.take(key) else { return };
-        if !thread.blocked {
-            // The round that was planned is void.
-            let token = self.number();
-            thread.round_token = token;
-            thread.wakes_at_ms = self.now_ms + ms;
-            self.after(ms, Event::Round(key, token));
-        }
-        self.put_back(thread);
-    }
-
-    /// Changelogs are compacted up to somewhere; deletions stay, as they do for a day.
-    fn compact(&mut self) {
-        let changelogs: Vec<String> = self
-            .scenario
-            .plan
-            .subtopologies
-            .iter()
-            .flat_map(|sub| &sub.changelogs)
-            .map(|changelog| changelog.topic.name.to_string())
-            .collect();
-        for topic in changelogs {
-            for partition in 0..self.broker.partitions(&topic).unwrap_or(0) {
-                let below = self.rng.below(200);
-                if let Some(log) = self.broker.log_mut(&TopicPartition::new(topic.as_str(), partition)) {
-                    log.compact(i64::try_from(below).unwrap_or(0), true);
-                }
-            }
-        }
-    }
-
-    /// The instance closes gracefully: every thread commits, gives back and leaves.
-    fn stop(&mut self, instance: usize) {
-        let Some(machine) = self.instances.get_mut(instance) else {
-            return;
-        };
-        if machine.stopping || machine.threads.is_empty() {
-            return;
-        }
-        machine.stopping = true;
-        for thread in machine.threads.iter_mut().flatten() {
-            thread.closing = true;
-            thread.waiting = None;
-            let group = thread.core.group().clone();
-            thread.core.on_assigned(group, []);
-        }
-    }
-
-    pub(super) fn leave(&mut self, mut thread: Box<Thread>) {
-        thread.leaving = true;
-        self.note(|| format!("{} leaves", thread.key));
-        self.command(
-            &mut thread,
-            MembershipCommand::Leave {
-                shutdown_application: false,
-            },
-        );
-        self.put_back(thread);
-    }
-
-    /// The membership of a thread has ended, after a leave.
-    pub(super) fn member_ended(&mut self, thread: Box<Thread>) {
-        let key = thread.key;
-        if !thread.leaving {
-            self.put_back(thread);
-            return;
-        }
-        drop(thread);
-        let Some(machine) = self.instances.get_mut(key.instance) else {
-            return;
-        };
-        if machine.threads.iter().all(Option::is_none) {
-            machine.up = false;
-            machine.threads.clear();
-            machine.global = None;
-            self.note(|| format!("instance {} has stopped", key.instance));
-            let after_ms = self.random_ms(15_000);
-            self.plan_start(key.instance, after_ms);
-        }
-    }
-
-    pub(super) fn undo(&mut self, undo: Undo) {
-        match undo {
-            Undo::CoordinatorBack => {
-                if self.coordinator_away {
-                    self.coordinator_away = false;
-                    self.group.restart_sessions(self.now_ms);
-                }
-            }
-            Undo::DiskFreed(instance) => {
-                if let Some(machine) = self.instances.get_mut(instance) {
-                    machine.disk_is_full = false;
-                    machine.disk.set_full(false);
-                }
+        let delays: Vec<u64> = self.calls.keys().copied().collect();
+        for number in delays {
+            let ms = self.random_ms(20_000);
+            let half = self.rng.below(2) == 0;
+            if let Some(call) = self.calls.get_mut(&number)
+                && call.from.instance == instance
+                && call.on_the_wire
+                && half
+            {
+                call.not_before_ms = self.now_ms + ms;
+                self.weather.count("request outlives its process");
             }
         }
     }

@@ -4,17 +4,23 @@
 //! what decides is the core that runs in production ([`streams_core::runtime`], [`streams_core::membership`]). Time is
 //! virtual and every choice comes from the seed, so that a seed is a run: a failure is repeated by its number.
 //!
-//! What goes wrong: processes crash at any effect and between, lose power, lose their disk, are paused for longer than
-//! any timeout and wake up as zombies; requests and answers are lost, slow or doubled, commits end with an unknown
-//! outcome and may land late; transactions time out, coordinators move, tasks move, disks are full, clocks differ.
+//! What goes wrong: processes crash at any effect and between, lose power, lose their disk, stay away for long, are paused
+//! for longer than any timeout and wake up as zombies; requests and answers are lost, slow or doubled, commits end with an
+//! unknown outcome, and what a process sent arrives long after its death; transactions time out, coordinators move, tasks
+//! move, threads fail and are replaced, disks are full, slow or refuse writes, clocks differ. User code is slow, and fails
+//! where it is asked to ([`UserFaults`]). Inputs come in transactions of other producers that commit late, abort or hang.
+//! Changelogs are compacted and trimmed, inputs are trimmed behind their readers.
 //!
 //! What must come out: the outputs and changelogs of a run without faults, committed offsets that never go back, every
 //! task at one thread, stores equal to their changelogs, and an end: an application that is not done within 20 minutes
 //! of virtual time after the last fault is stuck.
 //!
+//! Once in some runs comes what an application must not survive in silence: its offsets expire or are reset, a changelog is
+//! truncated or made again, inputs are deleted before they were read. Then it has to stop and say why, touch nothing, and
+//! reach the exact result once that is put right.
+//!
 //! # Example
 //! ```
-//! use std::collections::BTreeMap;
 //! use streams_dsl::StreamsBuilder;
 //! use streams_testkit::simulate::{Compare, InputRecord, Simulation};
 //!
@@ -30,18 +36,26 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod calamity;
 mod calls;
 mod coordinator;
+mod disruption;
 mod drive;
 mod effects;
+mod ends;
+mod fates;
+mod foreign;
+mod harm;
 mod heartbeats;
 mod machines;
 mod oracle;
 mod process;
 mod restorer;
+mod retention;
 mod scenario;
 mod serve;
 mod trace;
+mod user_faults;
 mod watch;
 mod weather;
 mod world;
@@ -52,8 +66,10 @@ mod tests;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 use streams_core::Error;
+use streams_core::processor::{ErrorHandlers, LogAndContinue};
 use streams_core::topology::Topology;
 
 use self::oracle::Written;
@@ -63,6 +79,7 @@ use self::world::World;
 use crate::Seeded;
 
 pub use self::scenario::{Compare, InputRecord, Phases};
+pub use self::user_faults::UserFaults;
 pub use self::weather::FaultCounts;
 
 /// Lines of a trace that a failure shows.
@@ -76,6 +93,10 @@ pub struct Simulation {
     partitions: BTreeMap<String, i32>,
     compare: Compare,
     settle_ms: i64,
+    handlers: ErrorHandlers,
+    user_faults: Option<UserFaults>,
+    /// Records that must change nothing.
+    harmless: Vec<InputRecord>,
 }
 
 /// What many runs were.
@@ -136,10 +157,25 @@ impl std::error::Error for SimulationFailure {}
 /// Runs a topology under faults, once for each seed, and compares what comes out with a run without faults.
 ///
 /// The input is one phase, topics have two partitions, and outputs are compared by the last value of each key; for
-/// anything else use [`Simulation`].
+/// anything else use [`Simulation`]. A seed takes some tens of milliseconds, so that a test runs hundreds.
 ///
 /// # Errors
-/// The first run that does not end as it must.
+/// The first run that does not end as it must: its text has the seed and what happened, in order.
+///
+/// # Example
+/// ```
+/// use streams_dsl::StreamsBuilder;
+/// use streams_testkit::simulate::{InputRecord, simulate};
+///
+/// let builder = StreamsBuilder::new();
+/// builder.stream::<String, String>("words").group_by_key().count("counts").to_stream().to("totals");
+/// let inputs = (0..20).map(|at| InputRecord::new("words", ["tea", "milk"][at % 2], "sold", 1_000 + at as i64)).collect();
+/// match simulate(&builder.build()?, inputs, 0..10) {
+///     Ok(report) => assert_eq!(report.seeds, 10),
+///     Err(failure) => panic!("{failure}"), // the seed, what is wrong, and the trace up to there
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn simulate(
     topology: &Topology,
     inputs: Vec<InputRecord>,
@@ -158,6 +194,9 @@ impl Simulation {
             partitions: BTreeMap::new(),
             compare: Compare::Latest,
             settle_ms: 1_000,
+            handlers: ErrorHandlers::default(),
+            user_faults: None,
+            harmless: Vec::new(),
         }
     }
 
@@ -180,6 +219,29 @@ impl Simulation {
     #[must_use]
     pub fn settle_ms(mut self, settle_ms: i64) -> Self {
         self.settle_ms = settle_ms;
+        self
+    }
+
+    /// Records that can't be read or processed are dropped, as with the handlers `continue`, instead of ending the thread.
+    #[must_use]
+    pub fn continue_on_errors(mut self) -> Self {
+        self.handlers.deserialization = Arc::new(LogAndContinue);
+        self.handlers.processing = Arc::new(LogAndContinue);
+        self
+    }
+
+    /// The topology asks these faults whether to fail.
+    #[must_use]
+    pub fn user_faults(mut self, faults: &UserFaults) -> Self {
+        self.user_faults = Some(faults.clone());
+        self
+    }
+
+    /// Records that must change nothing, such as ones that the topology drops as broken. They are mixed into the inputs of
+    /// runs with faults; the run without faults does not get them.
+    #[must_use]
+    pub fn harmless(mut self, records: Vec<InputRecord>) -> Self {
+        self.harmless = records;
         self
     }
 
@@ -228,7 +290,8 @@ impl Simulation {
     }
 
     fn scenario(&self) -> Result<Scenario, Box<Error>> {
-        Scenario::new(&self.topology, &self.partitions, self.settle_ms)
+        let handlers = self.handlers.clone();
+        Scenario::new(&self.topology, &self.partitions, self.settle_ms, handlers)
     }
 
     /// A cache skips steps of results, so only the last ones can be compared.
@@ -247,12 +310,30 @@ impl Simulation {
 
     fn run_one(&self, scenario: &Scenario, expected: &Written, seed: u64, traced: bool) -> Run {
         let weather = Weather::draw(&mut Seeded::new(seed), self.may_cache());
-        let world = World::new(scenario, &self.phases, seed, weather, traced);
+        let phases = self.mixed_phases(seed);
+        let world = World::new(scenario, &phases, seed, weather, traced);
         self.finish(world, expected)
     }
 
+    /// The inputs with the harmless records anywhere among them.
+    fn mixed_phases(&self, seed: u64) -> Phases {
+        let mut phases = self.phases.clone();
+        let mut rng = Seeded::new(seed ^ 0x01BE);
+        for record in &self.harmless {
+            let chosen = usize::try_from(rng.below(phases.len() as u64)).unwrap_or(0);
+            if let Some(phase) = phases.get_mut(chosen) {
+                let at = usize::try_from(rng.below(phase.len() as u64 + 1)).unwrap_or(0);
+                phase.insert(at.min(phase.len()), record.clone());
+            }
+        }
+        phases
+    }
+
     fn finish(&self, mut world: World<'_>, expected: &Written) -> Run {
+        world.user_faults.clone_from(&self.user_faults);
+        world.arm_user_faults();
         world.run();
+        world.end_user_faults();
         if world.failure.is_none() {
             let written = Written::of(&world);
             let wrong = written.difference(expected, self.compare);

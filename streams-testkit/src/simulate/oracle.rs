@@ -7,9 +7,9 @@ use streams_core::error::ProcessResult;
 use streams_core::fetch::PartitionId;
 use streams_core::restore::replay_all;
 use streams_core::runtime::ChangelogRestore;
-use streams_core::test_driver::{LogRecord, batch_of};
+use streams_core::test_driver::{Log, LogRecord, batch_of};
 use streams_core::{Error, TaskId, TopicPartition};
-use streams_state::{Direction, KeyValueStore as _, StateError, StoreMetadata, StoreSpec, TaskState};
+use streams_state::{Cleanup, Direction, KeyValueStore as _, StateError, StoreMetadata, StoreSpec, TaskState};
 
 use super::scenario::{Compare, Scenario};
 use super::world::World;
@@ -32,7 +32,7 @@ impl Written {
             .iter()
             .map(|topic| (topic.to_string(), world.broker.read_committed(topic)));
         let changelogs = changelogs(scenario).map(|(_, _, topic)| {
-            let latest = latest(&world.broker.read_committed(&topic));
+            let latest = latest(&history(world, &topic));
             (topic, latest)
         });
         Written {
@@ -66,10 +66,19 @@ impl Written {
 }
 
 fn changelogs(scenario: &Scenario) -> impl Iterator<Item = (u32, String, String)> {
-    scenario.plan.subtopologies.iter().flat_map(|sub| {
-        let own = sub.changelogs.iter().filter(|changelog| !changelog.source_topic);
-        own.map(|changelog| (sub.id, changelog.store.to_string(), changelog.topic.name.to_string()))
-    })
+    let each = scenario.changelogs.iter();
+    each.map(|changelog| (changelog.subtopology, changelog.store.clone(), changelog.topic.clone()))
+}
+
+/// All committed records of a topic, also those that retention took.
+fn history(world: &World<'_>, topic: &str) -> Vec<(i32, LogRecord)> {
+    let partitions = 0..world.broker.partitions(topic).unwrap_or(0);
+    let each = partitions.filter_map(|partition| {
+        let log = world.broker.log(&TopicPartition::new(topic, partition))?;
+        let records = log.with_history().read_committed(0, usize::MAX).0;
+        Some(records.into_iter().map(move |record| (partition, record)))
+    });
+    each.flatten().collect()
 }
 
 /// The last value of each key; deleted keys are left out.
@@ -170,73 +179,105 @@ pub(super) fn stores_differ(world: &mut World<'_>) -> Option<String> {
     difference
 }
 
+/// A store is what its changelog holds. Where retention trimmed the changelog by time, rows of windows that are over may
+/// still be there, as they were when the store saw them last.
 fn store_differs(
     state: &mut TaskState,
     store: &str,
     topic_partition: &TopicPartition,
     world: &World<'_>,
 ) -> Option<String> {
+    let log = world.broker.log(topic_partition)?;
+    compare_store(state, store, topic_partition, log, world).unwrap_or_else(|error| Some(error.to_string()))
+}
+
+fn compare_store(
+    state: &mut TaskState,
+    store: &str,
+    topic_partition: &TopicPartition,
+    log: &Log,
+    world: &World<'_>,
+) -> ProcessResult<Option<String>> {
+    let found = rows(state, store)?;
+    let expected = rows(&mut replayed(state, store, topic_partition, log, world)?, store)?;
+    let changelogs = &world.scenario.changelogs;
+    let changelog = changelogs
+        .iter()
+        .find(|changelog| *changelog.topic == *topic_partition.topic);
+    if log.log_start() == 0 || changelog.is_some_and(|changelog| changelog.cleanup == Cleanup::Compact) {
+        return Ok(first_difference(&found, &expected));
+    }
+    let whole = rows(
+        &mut replayed(state, store, topic_partition, &log.with_history(), world)?,
+        store,
+    )?;
+    let known = found
+        .iter()
+        .filter(|(key, _)| expected.contains_key(*key) || !whole.contains_key(*key));
+    let known = known.map(|(key, value)| (key.clone(), value.clone())).collect();
+    Ok(first_difference(&known, &expected))
+}
+
+/// A fresh store with all that a changelog holds.
+fn replayed(
+    state: &TaskState,
+    store: &str,
+    topic_partition: &TopicPartition,
+    log: &Log,
+    world: &World<'_>,
+) -> ProcessResult<TaskState> {
     let specs: Vec<StoreSpec> = state.specs().map(|(_, spec)| spec.clone()).collect();
     let timestamped = world
         .scenario
         .topology
         .store(store)
         .is_none_or(|store| store.factory.is_timestamped());
-    let log = world.broker.log(topic_partition)?;
-    let fresh = || -> ProcessResult<TaskState> {
-        let state = |source| Error::State {
-            task: "replayed".to_owned(),
-            source,
-        };
-        let mut fresh = TaskState::in_memory("replayed", specs).map_err(state)?;
-        let Some(id) = fresh.store_id(store) else {
-            return Ok(fresh);
-        };
-        let changelog = ChangelogRestore {
-            store: id,
-            name: store.to_owned(),
-            topic_partition: topic_partition.clone(),
-            from: log.log_start(),
-            to: log.high_watermark(),
-            exact_end: false,
-            from_zero: true,
-            resumed: false,
-            timestamped,
-            rows: None,
-            metadata: StoreMetadata {
-                changelog_topic_id: None,
-                position: 0,
-                own_commit: false,
-                applied_at_ms: 0,
-            },
-            meanwhile_ms: 0,
-        };
-        replay_all(&mut fresh, &changelog, |from| {
-            let (records, next) = log.read_committed(from, 1_000);
-            (batch_of(PartitionId(0), 0, &records), next)
-        })?;
-        Ok(fresh)
+    let mut fresh = TaskState::in_memory("replayed", specs).map_err(of_store)?;
+    let Some(id) = fresh.store_id(store) else {
+        return Ok(fresh);
     };
-    let mut fresh = match fresh() {
-        Ok(fresh) => fresh,
-        Err(error) => return Some(error.to_string()),
+    let changelog = ChangelogRestore {
+        store: id,
+        name: store.to_owned(),
+        topic_partition: topic_partition.clone(),
+        from: log.log_start(),
+        to: log.high_watermark(),
+        exact_end: false,
+        from_zero: true,
+        resumed: false,
+        timestamped,
+        rows: None,
+        metadata: StoreMetadata {
+            changelog_topic_id: None,
+            position: 0,
+            own_commit: false,
+            applied_at_ms: 0,
+        },
+        meanwhile_ms: 0,
     };
-    let (found, expected) = match (rows(state, store), rows(&mut fresh, store)) {
-        (Ok(found), Ok(expected)) => (found, expected),
-        (Err(error), _) | (_, Err(error)) => return Some(error.to_string()),
-    };
-    first_difference(&found, &expected)
+    replay_all(&mut fresh, &changelog, |from| {
+        let (records, next) = log.read_committed(from, 1_000);
+        (batch_of(PartitionId(0), 0, &records), next)
+    })?;
+    Ok(fresh)
 }
 
-fn rows(state: &mut TaskState, store: &str) -> Result<BTreeMap<String, String>, StateError> {
+fn of_store(source: StateError) -> Box<Error> {
+    Box::new(Error::State {
+        task: "replayed".to_owned(),
+        source,
+    })
+}
+
+fn rows(state: &mut TaskState, store: &str) -> ProcessResult<BTreeMap<String, String>> {
     let Some(id) = state.store_id(store) else {
         return Ok(BTreeMap::new());
     };
     let mut rows = BTreeMap::new();
-    let mut all = state
-        .view(id)?
-        .range(Bound::Unbounded, Bound::Unbounded, Direction::Forward)?;
-    while let Some((key, value)) = all.next().transpose()? {
+    let mut view = state.view(id).map_err(of_store)?;
+    let all = view.range(Bound::Unbounded, Bound::Unbounded, Direction::Forward);
+    let mut all = all.map_err(of_store)?;
+    while let Some((key, value)) = all.next().transpose().map_err(of_store)? {
         rows.insert(text(Some(&key)), text(Some(&value)));
     }
     Ok(rows)

@@ -1,19 +1,20 @@
 //! Processes and their stream threads: what is lost in a crash. The loop of a thread is that of the shipped shell.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use streams_core::TopicPartition;
 use streams_core::membership::member::Member;
-use streams_core::membership::{MembershipCommand, MembershipEvent};
+use streams_core::membership::{MembershipCommand, MembershipEvent, TaskGate};
 use streams_core::outbox::ANY_PARTITION;
-use streams_core::runtime::{GlobalCore, Reports, RestoreJob, Restored, StreamThreadCore};
+use streams_core::runtime::{FailureLog, GlobalCore, Reports, StreamThreadCore};
 use streams_core::stores::GlobalStores;
 use streams_core::test_driver::{
     LogRecord, MemoryBroker, MemoryConsumer, ProducerSession, TransactionError, any_partition, log_record,
 };
 use streams_state::MemoryDisk;
 
+use super::restorer::Restorer;
 use crate::Seeded;
 
 /// Names a stream thread in one life of its process.
@@ -22,11 +23,17 @@ pub(super) struct Key {
     pub(super) instance: usize,
     pub(super) life: u32,
     pub(super) thread: usize,
+    /// How often the thread was replaced in this life.
+    pub(super) turn: u32,
 }
 
 impl std::fmt::Display for Key {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "i{}t{}.{}", self.instance, self.thread, self.life)
+        write!(f, "i{}t{}.{}", self.instance, self.thread, self.life)?;
+        match self.turn {
+            0 => Ok(()),
+            turn => write!(f, ".{turn}"),
+        }
     }
 }
 
@@ -37,20 +44,32 @@ pub(super) struct Instance {
     pub(super) disk: MemoryDisk,
     /// Of the identity, which is new when the disk is.
     pub(super) identity: u32,
+    /// The identity of another, which somebody copied.
+    pub(super) borrowed: Option<String>,
     pub(super) up: bool,
     pub(super) stopping: bool,
     pub(super) start_planned: bool,
+    /// It starts no earlier.
+    pub(super) starts_after_ms: i64,
     pub(super) paused_until_ms: i64,
     pub(super) threads_stalled_until_ms: i64,
     /// How far its clock is off, ms.
     pub(super) clock_offset_ms: i64,
     pub(super) disk_is_full: bool,
-    /// At some time in this life: what fails may have begun then.
-    pub(super) disk_was_full: bool,
+    /// Writes of it fail now and then.
+    pub(super) writes_fail: bool,
+    /// It was full or failed at some time in this life: what fails may have begun then.
+    pub(super) disk_was_bad: bool,
+    /// Until then every write takes long.
+    pub(super) disk_slow_until_ms: i64,
     pub(super) global: Option<GlobalRun>,
     pub(super) globals: Arc<GlobalStores>,
     /// `None` while a thread is being driven, and after its end.
     pub(super) threads: Vec<Option<Box<Thread>>>,
+    /// Threads that have ended and will be replaced.
+    pub(super) replacing: BTreeSet<usize>,
+    /// What failed in this life.
+    pub(super) failures: FailureLog,
 }
 
 impl Instance {
@@ -60,22 +79,29 @@ impl Instance {
             life: 0,
             disk: MemoryDisk::default(),
             identity: 0,
+            borrowed: None,
             up: false,
             stopping: false,
             start_planned: false,
+            starts_after_ms: 0,
             paused_until_ms: 0,
             threads_stalled_until_ms: 0,
             clock_offset_ms: 0,
             disk_is_full: false,
-            disk_was_full: false,
+            writes_fail: false,
+            disk_was_bad: false,
+            disk_slow_until_ms: 0,
             global: None,
             globals: Arc::default(),
             threads: Vec::new(),
+            replacing: BTreeSet::new(),
+            failures: FailureLog::default(),
         }
     }
 
     pub(super) fn process_id(&self) -> String {
-        format!("p{}-{}", self.number, self.identity)
+        let own = || format!("p{}-{}", self.number, self.identity);
+        self.borrowed.clone().unwrap_or_else(own)
     }
 }
 
@@ -91,6 +117,7 @@ pub(super) enum Place {
     Start,
     EffectsBeforeFetch,
     Fetch,
+    Process,
     EffectsAfterFetch,
 }
 
@@ -119,13 +146,19 @@ pub(super) struct Thread {
     pub(super) blocked: bool,
     /// The call of a commit that has ended while the thread went on.
     pub(super) answered: Option<u64>,
-    pub(super) restores: VecDeque<RestoreJob>,
-    pub(super) restored: VecDeque<Restored>,
-    pub(super) restoring: bool,
-    /// Which changelog of the first job is being read, and from where.
-    pub(super) restore_position: Option<(usize, i64)>,
-    pub(super) restored_rows: std::collections::BTreeMap<String, u64>,
+    pub(super) restorer: Restorer,
+    pub(super) gate: TaskGate,
+    /// Records processed between two looks at the clock.
+    pub(super) chunk: usize,
+    /// How long this round has processed, ms.
+    pub(super) processing_ms: i64,
+    /// It is in user code until then.
+    pub(super) busy_until_ms: i64,
     pub(super) closing: bool,
+    /// The last commit may take until then, ms of its clock.
+    pub(super) closing_until_ms: i64,
+    /// It can't go on; after what time another takes its place, if one does.
+    pub(super) dying: Option<Option<i64>>,
     pub(super) leaving: bool,
 }
 

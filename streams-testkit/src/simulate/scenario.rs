@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use streams_core::processor::ErrorHandlers;
 use streams_core::topics::Topics;
 use streams_core::topology::{InternalTopicDefaults, Topology, TopologyPlan};
 use streams_core::{Error, TaskId};
+use streams_state::Cleanup;
 
 /// One record of the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,8 +63,23 @@ pub(super) struct Scenario {
     pub(super) sources: BTreeSet<Arc<str>>,
     /// Topics that are written and read by nobody of the application.
     pub(super) outputs: BTreeSet<Arc<str>>,
+    /// Changelogs of our own.
+    pub(super) changelogs: Vec<ChangelogTopic>,
+    /// Inputs that are read by tasks and serve for nothing else.
+    pub(super) trimmable: BTreeSet<Arc<str>>,
+    pub(super) handlers: Arc<ErrorHandlers>,
     /// For how long nothing may change before a phase counts as done, ms: longer than any wall-clock punctuation.
     pub(super) settle_ms: i64,
+}
+
+/// A changelog topic.
+pub(super) struct ChangelogTopic {
+    pub(super) topic: String,
+    pub(super) store: String,
+    pub(super) subtopology: u32,
+    pub(super) cleanup: Cleanup,
+    /// How long windows are kept, ms of event time, where the topic is trimmed by that.
+    pub(super) keep_ms: i64,
 }
 
 pub(super) const APPLICATION_ID: &str = "app";
@@ -74,6 +91,7 @@ impl Scenario {
         topology: &Topology,
         partitions: &BTreeMap<String, i32>,
         settle_ms: i64,
+        handlers: ErrorHandlers,
     ) -> Result<Self, Box<Error>> {
         let plan = topology
             .plan(APPLICATION_ID, &InternalTopicDefaults::default())
@@ -100,14 +118,50 @@ impl Scenario {
             .iter()
             .flat_map(|sub| sub.sink_topics.iter().cloned());
         let outputs = written.filter(|topic| !sources.contains(topic)).collect();
+        let as_changelogs: BTreeSet<&str> = plan
+            .subtopologies
+            .iter()
+            .flat_map(|sub| &sub.changelogs)
+            .map(|changelog| &*changelog.topic.name)
+            .collect();
+        let trimmable = plan.subtopologies.iter().flat_map(|sub| sub.external_sources());
+        let trimmable = trimmable
+            .filter(|topic| !as_changelogs.contains(&***topic))
+            .cloned()
+            .collect();
         Ok(Scenario {
             topology: Arc::new(topology.clone()),
             tasks: resolved.task_ids().collect(),
+            changelogs: changelogs_of(&plan),
             plan: Arc::new(plan),
             topics: Arc::new(topics),
             sources,
             outputs,
+            trimmable,
+            handlers: Arc::new(handlers),
             settle_ms,
         })
     }
+}
+
+fn changelogs_of(plan: &TopologyPlan) -> Vec<ChangelogTopic> {
+    let each = plan.subtopologies.iter().flat_map(|sub| {
+        let own = sub.changelogs.iter().filter(|changelog| !changelog.source_topic);
+        own.map(|changelog| {
+            let config = |key: &str| changelog.topic.configs.get(key).map(String::as_str);
+            let retention_ms: i64 = config("retention.ms").and_then(|ms| ms.parse().ok()).unwrap_or(0);
+            ChangelogTopic {
+                topic: changelog.topic.name.to_string(),
+                store: changelog.store.to_string(),
+                subtopology: sub.id,
+                cleanup: match config("cleanup.policy") {
+                    Some("delete") => Cleanup::Delete,
+                    Some("compact,delete") => Cleanup::CompactDelete,
+                    _ => Cleanup::Compact,
+                },
+                keep_ms: retention_ms - InternalTopicDefaults::default().window_store_additional_retention_ms,
+            }
+        })
+    });
+    each.collect()
 }

@@ -7,8 +7,9 @@ use streams_core::test_driver::{Log, TransactionError, facts, start_of};
 use streams_state::{ChangelogFacts, Cleanup};
 
 use super::calls::{Call, Request, Served, ended, failed, flushed, timed_out};
+use super::fates::{Fate, RequestKind};
 use super::process::{Key, Thread};
-use super::weather::{Fate, RequestKind};
+use super::retention::DELETE_RETENTION_MS;
 use super::world::{Event, World};
 
 /// How often a client asks again inside a call, ms.
@@ -19,6 +20,11 @@ impl World<'_> {
         let Some(mut call) = self.calls.remove(&number) else {
             return;
         };
+        if call.not_before_ms > self.now_ms {
+            let at_ms = call.not_before_ms;
+            self.calls.insert(number, call);
+            return self.at(at_ms, Event::Execute(number));
+        }
         let lives = self.lives(call.from);
         if lives
             && !call.on_the_wire
@@ -81,7 +87,8 @@ impl World<'_> {
     fn lives(&self, key: Key) -> bool {
         let instance = self.instances.get(key.instance);
         instance.is_some_and(|instance| {
-            instance.up && instance.life == key.life && instance.threads.get(key.thread).is_some_and(Option::is_some)
+            let slot = instance.threads.get(key.thread).and_then(Option::as_ref);
+            instance.up && slot.is_some_and(|thread| thread.key == key)
         })
     }
 
@@ -157,21 +164,21 @@ impl World<'_> {
 
     /// What the broker says about a changelog; its clean-up policy is that of the plan.
     fn facts_of(&self, topic_partition: &TopicPartition) -> ChangelogFacts {
-        let changelogs = self.scenario.plan.subtopologies.iter().flat_map(|sub| &sub.changelogs);
+        let changelogs = &self.scenario.changelogs;
         let found = changelogs
-            .into_iter()
-            .find(|changelog| *changelog.topic.name == *topic_partition.topic);
-        let policy = found.and_then(|changelog| changelog.topic.configs.get("cleanup.policy"));
-        let cleanup = match policy.map(String::as_str) {
-            Some("delete") => Cleanup::Delete,
-            Some("compact,delete") => Cleanup::CompactDelete,
-            _ => Cleanup::Compact,
+            .iter()
+            .find(|changelog| *changelog.topic == *topic_partition.topic);
+        let cleanup = found.map_or(Cleanup::Compact, |changelog| changelog.cleanup);
+        let topic_id = if self.is_remade(topic_partition) {
+            [8; 16]
+        } else {
+            [7; 16]
         };
         #[allow(unused_mut, reason = "only tests change it")]
         let mut facts = ChangelogFacts {
             cleanup,
-            delete_retention_ms: 86_400_000,
-            topic_id: Some([7; 16]),
+            delete_retention_ms: DELETE_RETENTION_MS,
+            topic_id: Some(topic_id),
             ..facts(&self.broker, topic_partition)
         };
         #[cfg(test)]
@@ -242,10 +249,16 @@ impl World<'_> {
         if thread.call != Some(number) {
             return self.put_back(thread);
         }
+        if thread.dying.is_some() {
+            // The producer is back from its call.
+            thread.call = None;
+            self.put_back(thread);
+            return self.die(key);
+        }
         if !thread.blocked {
             // The thread goes on meanwhile; it looks before its next effect.
             thread.answered = Some(number);
-            if thread.wakes_at_ms <= self.now_ms + 60 {
+            if thread.wakes_at_ms <= self.now_ms + 60 && thread.busy_until_ms <= self.now_ms {
                 let token = self.number();
                 thread.round_token = token;
                 self.after(0, Event::Round(key, token));
@@ -255,10 +268,7 @@ impl World<'_> {
         thread.blocked = false;
         match self.hear(&mut thread, number) {
             Ok(()) => self.go_on(thread),
-            Err(error) => {
-                self.put_back(thread);
-                self.thread_failed(key, &error.to_string());
-            }
+            Err(error) => self.thread_failed(thread, error),
         }
     }
 

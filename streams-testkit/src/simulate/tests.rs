@@ -10,6 +10,7 @@ use streams_core::test_driver::TransactionError;
 use streams_core::{Error, TopicPartition};
 use streams_state::ChangelogFacts;
 
+use super::disruption::Disruption;
 use super::process::{Queued, Thread};
 use super::weather::Weather;
 use super::world::World;
@@ -140,7 +141,8 @@ fn run_mutated(simulation: &Simulation, seed: u64, mutation: Mutation) -> Result
     let scenario = simulation.scenario()?;
     let expected = simulation.expected(&scenario).expect("a run without faults");
     let weather = Weather::draw(&mut Seeded::new(seed), simulation.may_cache());
-    let mut world = World::new(&scenario, &simulation.phases, seed, weather, false);
+    let phases = simulation.mixed_phases(seed);
+    let mut world = World::new(&scenario, &phases, seed, weather, false);
     world.mutation = Some(mutation);
     Ok(simulation.finish(world, &expected))
 }
@@ -225,4 +227,39 @@ fn broken_adapters_are_found() {
         }
     }
     assert!(missed.is_empty(), "no seed finds {missed:?}");
+}
+
+/// What may go wrong in a run, by the names under which it is counted.
+fn faults_of(seeds: std::ops::Range<u64>) -> super::FaultCounts {
+    let mut report = super::SimulationReport::default();
+    for seed in seeds {
+        let at = (seed % topologies::ALL.len() as u64) as usize;
+        let name = topologies::ALL.get(at).expect("a topology").name;
+        let one = entry(name, seed).run(seed..seed + 1);
+        report.add(&one.unwrap_or_else(|failure| panic!("{name}: {failure}")));
+    }
+    report.faults
+}
+
+#[test]
+fn every_kind_of_fault_strikes_somewhere() {
+    let faults = faults_of(0..120);
+    let disruptions = Disruption::ALL.iter().map(|disruption| disruption.name());
+    let others = [
+        "explained: hanging transaction",
+        "explained: offsets expired",
+        "input in a transaction",
+        "input of an aborted transaction",
+        "hanging transaction in an input",
+        "request outlives its process",
+        "restore consumer failed",
+        "slow user code",
+        "thread replaced",
+        "user code failed",
+    ];
+    let missing: Vec<&str> = disruptions
+        .chain(others)
+        .filter(|name| !faults.contains_key(name))
+        .collect();
+    assert!(missing.is_empty(), "no run met {missing:?}");
 }

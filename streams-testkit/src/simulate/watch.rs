@@ -3,7 +3,7 @@
 use streams_core::TopicPartition;
 use streams_core::test_driver::Log;
 
-use super::world::{Event, QUIET_MS, START_MS, Undo, World};
+use super::world::{Event, QUIET_MS, SLOW_QUIET_MS, START_MS, Undo, World};
 
 impl World<'_> {
     /// Committed offsets never go back: that would be a commit of work which another member did already.
@@ -40,11 +40,12 @@ impl World<'_> {
             .iter()
             .map(|topic| self.end_of(topic))
             .sum();
-        if ends != self.seen_end || !self.is_consumed() {
+        if ends != self.seen_end || self.is_struck() || !self.is_consumed() {
             self.seen_end = ends;
             self.quiet_since_ms = self.now_ms;
         }
-        if self.now_ms >= self.weather.until_ms && !self.healed {
+        self.watch_harm();
+        if self.now_ms >= self.weather.until_ms && !self.healed && !self.is_struck() {
             self.heal();
         }
         // Whoever has just got its tasks may still have something to do by the wall clock.
@@ -52,7 +53,7 @@ impl World<'_> {
             self.settled_since_ms = self.now_ms;
         }
         let all_fed = self.phases.get(self.phase).is_none_or(|phase| self.fed >= phase.len());
-        let quiet = all_fed && self.now_ms - self.quiet_since_ms >= self.scenario.settle_ms;
+        let quiet = all_fed && !self.is_struck() && self.now_ms - self.quiet_since_ms >= self.scenario.settle_ms;
         if quiet && self.phase + 1 < self.phases.len() {
             self.phase += 1;
             self.fed = 0;
@@ -61,15 +62,24 @@ impl World<'_> {
             self.feed_phase();
         } else if quiet && self.phase + 1 >= self.phases.len() {
             self.done = self.healed && self.now_ms - self.settled_since_ms >= self.scenario.settle_ms;
-            if !self.healed && self.weather.until_ms > self.now_ms + 8_000 {
+            if !self.healed
+                && !self.is_struck()
+                && self.weather.calamity.is_none()
+                && self.weather.until_ms > self.now_ms + 8_000
+            {
                 // Nothing is left to go wrong with.
                 self.weather.until_ms = self.now_ms + 8_000;
             }
         }
-        if self.healed && self.now_ms - self.weather.until_ms > QUIET_MS {
+        let quiet_ms = if self.weather.slow_for_ever {
+            SLOW_QUIET_MS
+        } else {
+            QUIET_MS
+        };
+        if self.healed && self.hung_input.is_none() && self.now_ms - self.weather.until_ms > quiet_ms {
             self.fail(format!(
                 "livelock: not done {} s after the last fault. {}",
-                QUIET_MS / 1_000,
+                quiet_ms / 1_000,
                 self.show()
             ));
         }
@@ -86,7 +96,7 @@ impl World<'_> {
     }
 
     /// Whether every record of every input is committed as processed, and every global table has all.
-    fn is_consumed(&self) -> bool {
+    pub(super) fn is_consumed(&self) -> bool {
         if self.broker.has_open_transaction() {
             return false;
         }
@@ -98,7 +108,9 @@ impl World<'_> {
                     continue;
                 };
                 let committed = self.broker.committed(&topic_partition).map_or(0, |(offset, _)| *offset);
-                if !log.read_committed(committed, 1).0.is_empty() {
+                // What an open transaction holds may be records.
+                let held = log.last_stable_offset() < log.high_watermark();
+                if held || !log.read_committed(committed, 1).0.is_empty() {
                     return false;
                 }
             }
@@ -118,7 +130,7 @@ impl World<'_> {
         let mut owned = Vec::new();
         for instance in self.instances.iter().filter(|instance| instance.up) {
             let awake = instance.paused_until_ms.max(instance.threads_stalled_until_ms) <= self.now_ms;
-            if instance.threads.is_empty() || !awake {
+            if instance.threads.is_empty() || !instance.replacing.is_empty() || !awake {
                 return false;
             }
             for thread in instance.threads.iter().flatten() {
@@ -141,12 +153,18 @@ impl World<'_> {
         self.broker.delay_markers(false);
         while self.broker.write_marker(0) {}
         self.undo(Undo::CoordinatorBack);
+        self.end_foreign();
+        self.end_user_faults();
         for instance in 0..self.instances.len() {
             self.undo(Undo::DiskFreed(instance));
             // Who is paused wakes up by itself.
-            let machine = self.instances.get(instance);
-            if machine.is_some_and(|machine| !machine.up && !machine.start_planned) {
-                self.plan_start(instance, 100);
+            self.hold_start(instance, 0);
+            if let Some(machine) = self.instances.get_mut(instance) {
+                machine.writes_fail = false;
+                machine.disk.fail_writes(0);
+                if !machine.up {
+                    self.plan_start(instance, 100);
+                }
             }
         }
     }

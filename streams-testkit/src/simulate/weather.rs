@@ -1,113 +1,14 @@
-//! What goes wrong in a run, drawn from its seed. Each run has only some of the kinds, so that rare combinations are
-//! not drowned by frequent ones.
+//! How bad a run is, drawn from its seed. Each run has only some of the kinds of faults, so that rare combinations are not
+//! drowned by frequent ones.
 
 use std::collections::BTreeMap;
 
-use streams_core::runtime::FailureClass;
+use streams_core::runtime::StreamThreadExceptionResponse;
 
+use super::calamity::Calamity;
+use super::disruption::Disruption;
+use super::fates::{FATE_KINDS, Fate, RequestKind, possible};
 use crate::Seeded;
-
-/// A request to the brokers, by what can happen to it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RequestKind {
-    Init,
-    Question,
-    Purge,
-    Flush,
-    SendOffsets,
-    Commit,
-    Abort,
-}
-
-/// What happens to a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
-    /// It is carried out and answered.
-    Served,
-    /// It never arrives; the caller's time is up.
-    Lost,
-    /// It is carried out, and the answer never arrives.
-    AnswerLost,
-    /// It is carried out twice.
-    Doubled,
-    /// It is not carried out and fails so.
-    Refused(FailureClass),
-    /// It is carried out and still fails so.
-    DoneButFailed(FailureClass),
-    /// It fails so, and is carried out later.
-    Late(FailureClass),
-}
-
-impl Fate {
-    fn name(self) -> &'static str {
-        match self {
-            Fate::Served => "served",
-            Fate::Lost => "request lost",
-            Fate::AnswerLost => "answer lost",
-            Fate::Doubled => "request doubled",
-            Fate::Refused(_) => "request refused",
-            Fate::DoneButFailed(_) => "done but reported as failed",
-            Fate::Late(_) => "failed and carried out late",
-        }
-    }
-}
-
-/// Something that happens to the world at a moment of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Disruption {
-    /// Of the process that has just made a request.
-    CrashOf(super::process::Key),
-    Crash,
-    PowerLoss,
-    DiskLost,
-    Stop,
-    StartAnother,
-    PauseProcess,
-    /// The next process that commits is paused in the call, for longer than its session.
-    ZombieCommit,
-    StallThread,
-    Reshuffle,
-    MoveCoordinator,
-    FillDisk,
-    Compact,
-    ClockJump,
-}
-
-impl Disruption {
-    const ALL: [Disruption; 13] = [
-        Disruption::Crash,
-        Disruption::PowerLoss,
-        Disruption::DiskLost,
-        Disruption::Stop,
-        Disruption::StartAnother,
-        Disruption::PauseProcess,
-        Disruption::ZombieCommit,
-        Disruption::StallThread,
-        Disruption::Reshuffle,
-        Disruption::MoveCoordinator,
-        Disruption::FillDisk,
-        Disruption::Compact,
-        Disruption::ClockJump,
-    ];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Disruption::Crash | Disruption::CrashOf(_) => "crash",
-            Disruption::PowerLoss => "crash with lost power",
-            Disruption::DiskLost => "crash with lost disk",
-            Disruption::Stop => "graceful stop",
-            Disruption::StartAnother => "instance started",
-            Disruption::PauseProcess => "process paused",
-            Disruption::ZombieCommit => "process paused in a commit",
-            Disruption::StallThread => "thread stalled",
-            Disruption::Reshuffle => "rebalance forced",
-            Disruption::MoveCoordinator => "coordinator moved",
-            Disruption::FillDisk => "disk full",
-            Disruption::Compact => "changelogs compacted",
-            Disruption::ClockJump => "clock jumped at restart",
-        }
-    }
-}
 
 /// How many faults there were, by kind.
 pub type FaultCounts = BTreeMap<&'static str, u64>;
@@ -122,8 +23,12 @@ pub(super) struct Weather {
     pub(super) send_bytes: usize,
     pub(super) buffered_records: usize,
     pub(super) fetch_records: usize,
+    /// Rows of a restore from zero that make a file, bytes of memory.
+    pub(super) file_bytes: usize,
     /// `commit.pipelined`.
     pub(super) pipelined: bool,
+    /// The application's answer to the end of a thread.
+    pub(super) answer: StreamThreadExceptionResponse,
     /// Until when things go wrong, ms of virtual time.
     pub(super) until_ms: i64,
     disruptions: Vec<Disruption>,
@@ -131,15 +36,29 @@ pub(super) struct Weather {
     every_ms: u64,
     /// Of 10,000 requests so many meet a fate.
     request_faults: u64,
-    fates: [bool; 6],
+    fates: [bool; FATE_KINDS],
     /// Of 10,000 effects so many end in a crash.
     crashes: u64,
     /// Of 10,000 effects so many are followed by a stall.
     stalls: u64,
     /// Of 10,000 requests so many are slow.
     slow: u64,
+    /// How long user code takes for a record, ms.
+    user_ms: i64,
+    /// User code stays slow when nothing goes wrong any more.
+    pub(super) slow_for_ever: bool,
+    /// Of 10,000 calls of user code that can fail so many do.
+    pub(super) user_faults: u64,
+    /// Of 100 input records so many come in a transaction of their producer, and a tenth as many beside an aborted one.
+    pub(super) foreign: u64,
+    /// Whether what a dead process had sent may arrive long after its death.
+    pub(super) outlives: bool,
+    /// Whether the group gives tasks whose topics are still being made.
+    pub(super) gives_early: bool,
     /// Of 100 looks at the waiting markers so many write some; 0: markers do not wait.
     pub(super) marker_pace: u64,
+    /// What happens once, that the application must not survive in silence.
+    pub(super) calamity: Option<Calamity>,
     pub(super) zombie_next: bool,
     pub(super) counts: FaultCounts,
 }
@@ -155,16 +74,25 @@ impl Weather {
             send_bytes: 1 << 20,
             buffered_records: 1_000,
             fetch_records: 100,
+            file_bytes: 1 << 20,
             pipelined: false,
+            answer: StreamThreadExceptionResponse::ShutdownClient,
             until_ms: 0,
             disruptions: Vec::new(),
             every_ms: 0,
             request_faults: 0,
-            fates: [false; 6],
+            fates: [false; FATE_KINDS],
             crashes: 0,
             stalls: 0,
             slow: 0,
+            user_ms: 0,
+            slow_for_ever: false,
+            user_faults: 0,
+            foreign: 0,
+            outlives: false,
+            gives_early: false,
             marker_pace: 0,
+            calamity: None,
             zombie_next: false,
             counts: FaultCounts::new(),
         }
@@ -181,25 +109,52 @@ impl Weather {
             choices.get(at).copied().unwrap_or(0)
         };
         let size = |value: u64| usize::try_from(value).unwrap_or(1);
+        let ms = |value: u64| i64::try_from(value).unwrap_or(0);
         let cache = some(rng, &[0, 0, 1, 300, 1 << 20]);
+        // Few runs are long: deletions leave the changelogs only after a while.
+        let long = rng.below(16) == 0;
+        let until_ms = if long {
+            150_000 + rng.below(200_000)
+        } else {
+            10_000 + rng.below(60_000)
+        };
+        let calamity = Calamity::draw(rng);
         Weather {
             instances: size(1 + rng.below(3)),
             threads: size(1 + rng.below(2)),
             cache_bytes: if may_cache { size(cache) } else { 0 },
-            commit_interval_ms: i64::try_from(some(rng, &[20, 100, 100, 1_000])).unwrap_or(100),
+            commit_interval_ms: ms(some(rng, &[20, 100, 100, 1_000])),
             send_bytes: size(some(rng, &[1, 50, 500, 1 << 20])),
             buffered_records: size(some(rng, &[1, 5, 1_000])),
             fetch_records: size(some(rng, &[1, 3, 10, 100])),
+            file_bytes: size(some(rng, &[1, 300, 1_000, 1 << 20])),
             pipelined: rng.below(3) > 0,
-            until_ms: i64::try_from(10_000 + rng.below(60_000)).unwrap_or(10_000),
+            answer: if rng.below(3) > 0 {
+                StreamThreadExceptionResponse::ReplaceThread
+            } else {
+                StreamThreadExceptionResponse::ShutdownClient
+            },
+            until_ms: ms(until_ms),
             disruptions,
-            every_ms: some(rng, &[1_500, 4_000, 10_000, 25_000]),
+            every_ms: if long {
+                20_000
+            } else {
+                some(rng, &[1_500, 4_000, 10_000, 25_000])
+            },
             request_faults: some(rng, &[0, 50, 300, 1_000, 2_500]),
             fates: std::array::from_fn(|_| rng.below(3) > 0),
             crashes: some(rng, &[0, 0, 10, 60, 200]),
             stalls: some(rng, &[0, 0, 20, 100]),
             slow: some(rng, &[0, 100, 1_000]),
+            user_ms: ms(some(rng, &[0, 0, 0, 0, 0, 2, 40, 900, 6_000, 13_000])),
+            // Explanations are waited for, and not for minutes in user code.
+            slow_for_ever: rng.below(4) == 0 && calamity.is_none(),
+            user_faults: some(rng, &[0, 30, 100, 400]),
+            foreign: some(rng, &[0, 0, 20, 60]),
+            outlives: rng.below(2) == 0,
+            gives_early: rng.below(3) == 0,
             marker_pace: some(rng, &[0, 100, 30, 4]),
+            calamity,
             zombie_next: false,
             counts: FaultCounts::new(),
         }
@@ -249,6 +204,25 @@ impl Weather {
         unknown
     }
 
+    /// Whether a consumer fails as a whole.
+    pub(super) fn fetch_fails(&mut self, rng: &mut Seeded, now_ms: i64) -> bool {
+        let fails = self.strikes(rng, self.request_faults / 10, now_ms);
+        if fails {
+            self.count("restore consumer failed");
+        }
+        fails
+    }
+
+    /// How long user code takes for so many records, ms.
+    pub(super) fn user_code_ms(&mut self, records: usize, now_ms: i64) -> i64 {
+        let over = now_ms >= self.until_ms && !self.slow_for_ever;
+        if self.user_ms == 0 || records == 0 || over {
+            return 0;
+        }
+        self.count("slow user code");
+        self.user_ms.saturating_mul(i64::try_from(records).unwrap_or(0))
+    }
+
     /// How long one way of a request takes.
     pub(super) fn latency_ms(&mut self, rng: &mut Seeded, now_ms: i64) -> i64 {
         if self.strikes(rng, self.slow, now_ms) {
@@ -282,44 +256,4 @@ pub(super) fn zombie_ms(rng: &mut Seeded) -> i64 {
         .copied()
         .unwrap_or(50);
     1 + i64::try_from(rng.below(most)).unwrap_or(0)
-}
-
-/// The fates that a request can meet with librdkafka, with the number of their kind.
-fn possible(kind: RequestKind) -> &'static [(usize, Fate)] {
-    use FailureClass::{Abortable, Fatal};
-    const LOST: (usize, Fate) = (0, Fate::Lost);
-    const ANSWER: (usize, Fate) = (1, Fate::AnswerLost);
-    const TWICE: (usize, Fate) = (2, Fate::Doubled);
-    match kind {
-        RequestKind::Init => &[LOST, ANSWER, TWICE],
-        RequestKind::Question | RequestKind::Purge => &[LOST, ANSWER],
-        RequestKind::Flush => &[LOST, (3, Fate::Refused(Abortable)), (3, Fate::Refused(Fatal))],
-        RequestKind::SendOffsets => &[
-            LOST,
-            ANSWER,
-            TWICE,
-            (3, Fate::Refused(Abortable)),
-            (3, Fate::Refused(Fatal)),
-            (4, Fate::DoneButFailed(Abortable)),
-            (4, Fate::DoneButFailed(Fatal)),
-            (5, Fate::Late(Fatal)),
-        ],
-        RequestKind::Commit => &[
-            LOST,
-            ANSWER,
-            TWICE,
-            (3, Fate::Refused(Abortable)),
-            (3, Fate::Refused(Fatal)),
-            (4, Fate::DoneButFailed(Fatal)),
-            (5, Fate::Late(Fatal)),
-        ],
-        RequestKind::Abort => &[
-            LOST,
-            ANSWER,
-            TWICE,
-            (3, Fate::Refused(Fatal)),
-            (4, Fate::DoneButFailed(Fatal)),
-            (5, Fate::Late(Fatal)),
-        ],
-    }
 }

@@ -6,11 +6,15 @@ use streams_core::TopicPartition;
 use streams_core::membership::member::Step;
 use streams_core::test_driver::{LogRecord, MemoryBroker};
 
+use super::calamity::Harm;
 use super::calls::Call;
 use super::coordinator::Coordinator;
+use super::foreign::{Foreign, ForeignEnd};
 use super::process::{Instance, Key, Thread};
+use super::retention::Ages;
 use super::scenario::{Phases, Scenario};
 use super::trace::Trace;
+use super::user_faults::UserFaults;
 use super::weather::Weather;
 use crate::Seeded;
 
@@ -20,6 +24,8 @@ pub(super) const START_MS: i64 = 1_000_000;
 pub(super) const TRANSACTION_TIMEOUT_MS: i64 = 10_000;
 /// How long the application may take to be done once nothing goes wrong any more, ms.
 pub(super) const QUIET_MS: i64 = 20 * 60_000;
+/// The same where user code is slow and stays so.
+pub(super) const SLOW_QUIET_MS: i64 = 3 * 60 * 60_000;
 /// A run of more events is stuck.
 const MOST_EVENTS: u64 = 3_000_000;
 
@@ -35,9 +41,13 @@ pub(super) enum Event {
     Global(usize, u32),
     Feed(usize, usize),
     Tick,
-    Disrupt(super::weather::Disruption),
+    Disrupt(super::disruption::Disruption),
     Undo(Undo),
     Start(usize),
+    Replace(Key),
+    LeaveOver(Key),
+    Foreign(ForeignEnd),
+    Strike,
     Watch,
     Stray(streams_core::test_driver::ProducerSession, TopicPartition, LogRecord),
 }
@@ -77,6 +87,14 @@ pub(super) struct World<'s> {
     pub(super) settled_since_ms: i64,
     pub(super) seen_end: i64,
     pub(super) committed_seen: BTreeMap<TopicPartition, i64>,
+    pub(super) foreign: Foreign,
+    pub(super) ages: Ages,
+    pub(super) harm: Option<Harm>,
+    /// Inputs that come when the harm is undone.
+    pub(super) held_back: Vec<(usize, usize)>,
+    /// An input that is held by a transaction for longer than any broker would.
+    pub(super) hung_input: Option<TopicPartition>,
+    pub(super) user_faults: Option<UserFaults>,
     pub(super) failure: Option<String>,
     pub(super) done: bool,
     #[cfg(test)]
@@ -102,6 +120,7 @@ impl<'s> World<'s> {
         let mut rng = Seeded::new(seed ^ 0x5EED);
         let mut group = Coordinator::new(std::sync::Arc::clone(&scenario.plan), scenario.tasks.clone());
         group.ready_at_ms = START_MS + i64::try_from(rng.below(500)).unwrap_or(0);
+        group.gives_early = weather.gives_early;
         group.assignment_interval_ms = i64::try_from(rng.below(2) * 500).unwrap_or(0);
         World {
             scenario,
@@ -125,6 +144,12 @@ impl<'s> World<'s> {
             settled_since_ms: START_MS,
             seen_end: -1,
             committed_seen: BTreeMap::new(),
+            foreign: Foreign::default(),
+            ages: Ages::default(),
+            harm: None,
+            held_back: Vec::new(),
+            hung_input: None,
+            user_faults: None,
             failure: None,
             done: false,
             #[cfg(test)]
@@ -171,6 +196,7 @@ impl<'s> World<'s> {
         self.after(50, Event::Tick);
         self.after(500, Event::Watch);
         self.plan_disruption();
+        self.plan_calamity();
         let mut events = 0;
         while !self.done && self.failure.is_none() {
             let Some(((at_ms, _), event)) = self.queue.pop_first() else {
@@ -186,7 +212,7 @@ impl<'s> World<'s> {
         }
     }
 
-    fn plan_disruption(&mut self) {
+    pub(super) fn plan_disruption(&mut self) {
         if let Some((at_ms, disruption)) = self.weather.next_disruption(&mut self.rng, self.now_ms) {
             self.at(at_ms, Event::Disrupt(disruption));
         }
@@ -230,6 +256,10 @@ impl<'s> World<'s> {
             }
             Event::Undo(undo) => self.undo(undo),
             Event::Start(instance) => self.start(instance),
+            Event::Replace(key) => self.replace(key),
+            Event::LeaveOver(key) => self.leave_over(key),
+            Event::Foreign(end) => self.foreign_ends(end),
+            Event::Strike => self.strike(),
             Event::Watch => self.watch(),
             Event::Stray(session, topic_partition, record) => {
                 let taken = self.broker.send_late(&session, &topic_partition, record);
@@ -265,7 +295,11 @@ impl<'s> World<'s> {
         if !instance.up || instance.life != key.life {
             return None;
         }
-        instance.threads.get_mut(key.thread)?.take()
+        let slot = instance.threads.get_mut(key.thread)?;
+        if slot.as_ref().is_some_and(|thread| thread.key != key) {
+            return None;
+        }
+        slot.take()
     }
 
     pub(super) fn put_back(&mut self, thread: Box<Thread>) {
@@ -278,7 +312,10 @@ impl<'s> World<'s> {
         }
     }
 
-    fn feed(&mut self, phase: usize, number: usize) {
+    pub(super) fn feed(&mut self, phase: usize, number: usize) {
+        if self.holds_inputs_back() {
+            return self.held_back.push((phase, number));
+        }
         let phases = self.phases;
         let Some(record) = phases.get(phase).and_then(|phase| phase.get(number)) else {
             return;
@@ -296,17 +333,28 @@ impl<'s> World<'s> {
             value: record.value.clone(),
             headers: streams_core::Headers::default(),
         };
-        match self.broker.log_mut(&topic_partition) {
-            Some(log) => {
-                let offset = log.append(log_record, None);
-                self.note(|| format!("input {topic_partition}@{offset}"));
-            }
+        match self.append_input(&topic_partition, log_record) {
+            Some(offset) => self.note(|| format!("input {topic_partition}@{offset}")),
             None => self.fail(format!(
                 "the topology does not read {}: take it out of the inputs",
                 record.topic
             )),
         }
         self.fed += 1;
+    }
+
+    pub(super) fn arm_user_faults(&mut self) {
+        let (seed, of_10_000) = (self.rng.next_u64(), self.weather.user_faults);
+        if let Some(faults) = &self.user_faults {
+            faults.arm(seed, of_10_000);
+        }
+    }
+
+    pub(super) fn end_user_faults(&mut self) {
+        let failed = self.user_faults.as_ref().map_or(0, UserFaults::disarm);
+        if failed > 0 {
+            *self.weather.counts.entry("user code failed").or_default() += failed;
+        }
     }
 
     /// What the brokers do by themselves.
@@ -328,6 +376,7 @@ impl<'s> World<'s> {
                 self.broker.write_marker(which);
             }
         }
+        self.note_ages();
         self.check_offsets();
     }
 }

@@ -68,6 +68,7 @@ impl StreamThreadCore {
         facts: &BTreeMap<TopicPartition, ChangelogFacts>,
         now_ms: i64,
     ) -> ProcessResult<Slot> {
+        let in_hand = state.is_some();
         let mut state = match state {
             Some(state) => state,
             None => match self.open_state(id)? {
@@ -78,34 +79,22 @@ impl StreamThreadCore {
                 }
             },
         };
-        check_inputs(id, &state, &inputs)?;
-        let mut changelogs = Vec::new();
-        for changelog in &self.subtopology(id)?.changelogs {
-            let store = &changelog.store;
-            let topic_partition = TopicPartition::new(&*changelog.topic.name, id.partition);
-            let mut facts = *facts
-                .get(&topic_partition)
-                .ok_or_else(|| Error::bug(format!("no answer for {topic_partition}")))?;
-            let source = inputs.iter().find(|input| input.topic_partition == topic_partition);
-            facts.source_topic_committed =
-                source.map(|input| input.committed.as_ref().map_or(facts.log_start, |(offset, _)| *offset));
-            let store_id = state
-                .store_id(store)
-                .ok_or_else(|| Error::bug(format!("store {store} is not in the state of task {id}")))?;
-            let timestamped = self
-                .topology
-                .store(store)
-                .is_none_or(|store| store.factory.is_timestamped());
-            if let Some(restore) = judge(id, &mut state, store_id, store, topic_partition, &facts, now_ms)? {
-                let whole = (restore.from_zero && !restore.resumed) || restore.from <= facts.log_start;
-                let rows = source.and_then(|input| self.source_rows(id, &input.topic_partition.topic, whole));
-                changelogs.push(ChangelogRestore {
-                    timestamped,
-                    rows,
-                    ..restore
+        let compared = check_inputs(id, &state, &inputs)
+            .and_then(|()| self.compare_changelogs(id, &mut state, &inputs, facts, now_ms));
+        let changelogs = match compared {
+            Ok(changelogs) => changelogs,
+            // Another thread of this process had the state until now and may have gone on after the offsets and ends were
+            // listed: they are asked for again with the state in hand, and only then believed.
+            Err(error) if !in_hand && matches!(*error, Error::TaskCorrupted { .. }) => {
+                tracing::info!(task_id = %id, %error, "state and log disagree; the log is looked at again");
+                self.start_up_after_ms = now_ms + RETRY_MS;
+                return Ok(Slot::Waiting {
+                    state: Some(state),
+                    schedules,
                 });
             }
-        }
+            Err(error) => return Err(error),
+        };
         if changelogs.is_empty() {
             return Ok(Slot::Restored {
                 state: Some(state),
@@ -125,6 +114,45 @@ impl StreamThreadCore {
             schedules,
             inputs,
         })
+    }
+
+    /// What has to be replayed of each changelog.
+    fn compare_changelogs(
+        &self,
+        id: TaskId,
+        state: &mut TaskState,
+        inputs: &[TaskInput],
+        facts: &BTreeMap<TopicPartition, ChangelogFacts>,
+        now_ms: i64,
+    ) -> ProcessResult<Vec<ChangelogRestore>> {
+        let mut changelogs = Vec::new();
+        for changelog in &self.subtopology(id)?.changelogs {
+            let store = &changelog.store;
+            let topic_partition = TopicPartition::new(&*changelog.topic.name, id.partition);
+            let mut facts = *facts
+                .get(&topic_partition)
+                .ok_or_else(|| Error::bug(format!("no answer for {topic_partition}")))?;
+            let source = inputs.iter().find(|input| input.topic_partition == topic_partition);
+            facts.source_topic_committed =
+                source.map(|input| input.committed.as_ref().map_or(facts.log_start, |(offset, _)| *offset));
+            let store_id = state
+                .store_id(store)
+                .ok_or_else(|| Error::bug(format!("store {store} is not in the state of task {id}")))?;
+            let timestamped = self
+                .topology
+                .store(store)
+                .is_none_or(|store| store.factory.is_timestamped());
+            if let Some(restore) = judge(id, state, store_id, store, topic_partition, &facts, now_ms)? {
+                let whole = (restore.from_zero && !restore.resumed) || restore.from <= facts.log_start;
+                let rows = source.and_then(|input| self.source_rows(id, &input.topic_partition.topic, whole));
+                changelogs.push(ChangelogRestore {
+                    timestamped,
+                    rows,
+                    ..restore
+                });
+            }
+        }
+        Ok(changelogs)
     }
 
     /// How the source node of a topic reads its records.

@@ -353,3 +353,49 @@ fn a_fencing_duel_ends_whatever_was_committed_in_between() {
         .unwrap_err();
     assert!(matches!(*error, Error::TaskMigrated { .. }), "{error}");
 }
+
+/// A world whose state is on a disk, after a run; its process is dead.
+fn world_with_state() -> World {
+    let mut world = World::new(counting(), 0);
+    world.disk = Some(streams_state::MemoryDisk::default());
+    world.feed([("a", 1), ("b", 2), ("a", 3)]);
+    world.start();
+    world.run_to_end();
+    world.kill();
+    world
+}
+
+#[test]
+fn rule_2_4_state_that_seems_newer_than_its_changelog_is_compared_with_the_log_as_it_is_now() {
+    let mut world = world_with_state();
+    world.feed([("a", 4)]);
+    world.start();
+    let listing = |_, effect: &Effect| matches!(effect, Effect::ListChangelogs { .. });
+    assert!(world.run(listing).unwrap());
+    // Another thread of the process had the state, and applied more after the ends were listed.
+    let listed = (0..2).map(|partition| {
+        let at = crate::TopicPartition::new("app-counts-changelog", partition);
+        let facts = streams_state::ChangelogFacts {
+            high_watermark: 0,
+            ..crate::test_driver::facts(&world.broker, &at)
+        };
+        (at, facts)
+    });
+    let listed = Outcome::Changelogs(listed.collect());
+    let core = &mut world.process.as_mut().unwrap().core;
+    core.on_outcome(listed, world.now_ms).unwrap();
+    world.run_to_end();
+    assert_eq!(world.latest("out")[&b"a".to_vec()].as_deref(), Some(&b"3"[..]));
+}
+
+#[test]
+fn rule_2_4_state_that_is_newer_than_its_changelog_stops_the_thread() {
+    let mut world = world_with_state();
+    let log = world
+        .broker
+        .log_mut(&crate::TopicPartition::new("app-counts-changelog", 1));
+    log.unwrap().truncate(0);
+    world.start();
+    let error = world.run(|_, _| false).unwrap_err().to_string();
+    assert!(error.contains("the log ends at 0"), "{error}");
+}

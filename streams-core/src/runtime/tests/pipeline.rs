@@ -339,3 +339,44 @@ fn an_epoch_that_fills_the_memory_waits_for_the_one_before() {
     assert!(core.waits_for_commit());
     assert!(core.buffered() > 0, "there is nothing left that could wait");
 }
+
+#[test]
+fn rule_1_11_a_record_slower_than_the_transaction_timeout_gets_through_beside_commits() {
+    const RECORDS: usize = 6;
+    let mut world = World::new(copy(), 1);
+    let timeout_ms = world.settings.transaction_timeout_ms;
+    world.feed((0..RECORDS).map(|at| ("a", at as i64)));
+    world.start();
+    let mut away: Option<Effect> = None;
+    for _ in 0..2_000 {
+        world.broker.end_overdue(world.now_ms, timeout_ms);
+        let process = world.process.as_mut().unwrap();
+        // The thread hears how a call ended only when the record in hand is done.
+        let mut effect = away.take();
+        loop {
+            effect = match effect {
+                Some(effect) => Some(effect),
+                None => match process.core.next_effect(world.now_ms).unwrap() {
+                    Some(effect) if is_of_a_commit(&effect) => {
+                        away = Some(effect);
+                        break;
+                    }
+                    effect => effect,
+                },
+            };
+            let Some(effect) = effect.take() else { break };
+            process
+                .shell
+                .perform(effect, &mut process.core, &mut world.broker, world.now_ms)
+                .unwrap();
+        }
+        let mut fetched = process.shell.fetch(&world.broker, 3);
+        process.core.accept(&mut fetched).unwrap();
+        let done = process.core.process(world.now_ms, 1).unwrap() as i64;
+        world.now_ms += 1 + done * 2 * timeout_ms;
+        if world.all("out").len() == RECORDS {
+            return;
+        }
+    }
+    panic!("{} of {RECORDS} records got through", world.all("out").len());
+}
