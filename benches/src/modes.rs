@@ -4,11 +4,14 @@ use std::time::Duration;
 
 use anyhow::bail;
 use streams_dsl::{
-    Grouped, Joined, KTable, Materialized, StreamsBuilder, TableJoined, TimeWindows, Topology, Windowed,
+    Grouped, Joined, KTable, Materialized, SessionWindows, StreamsBuilder, Suppressed, TableJoined, TimeWindows,
+    Topology, Windowed,
 };
 
 /// The modes that there are.
-pub(crate) const NAMES: [&str; 7] = ["copy", "map", "sum", "rsum", "window", "join", "fk"];
+pub(crate) const NAMES: [&str; 9] = [
+    "copy", "map", "sum", "rsum", "window", "suppress", "session", "join", "fk",
+];
 
 fn amount(value: &str) -> i64 {
     let digits = value.split_once("\"amount\":").map_or("", |(_, rest)| rest);
@@ -65,6 +68,28 @@ pub(crate) fn topology(mode: &str, input: &str, output: &str, second: &str) -> a
             let stream = sums
                 .to_stream()
                 .select_key(|windowed, _| format!("{}@{}", windowed.key, windowed.window.start_ms));
+            stream.to(output);
+        }
+        "suppress" => {
+            let sums = windows(&builder, input).suppress(Suppressed::until_window_closes());
+            let stream = sums
+                .to_stream()
+                .select_key(|windowed, _| format!("{}@{}", windowed.key, windowed.window.start_ms));
+            stream.to(output);
+        }
+        "session" => {
+            let windows = SessionWindows::of(duration("GAP_MS", 5_000)).grace(duration("GRACE_MS", 5_000));
+            let grouped = builder.stream::<String, String>(input).group_by_key();
+            let sums = grouped.windowed_by(windows).aggregate(
+                || 0,
+                |_, value, sum| sum + amount(value),
+                |_, left, right| left + right,
+                "ssums",
+            );
+            let stream = sums.to_stream().select_key(|session, _| {
+                let window = &session.window;
+                format!("{}@{}/{}", session.key, window.start_ms, window.end_ms)
+            });
             stream.to(output);
         }
         "join" => {
