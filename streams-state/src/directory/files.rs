@@ -135,8 +135,21 @@ pub(super) fn create_folder(folder: &Path) -> Result<(), StateError> {
         .map_err(|error| StateError::io("create", folder, error))
 }
 
+/// The lock of a directory. Dropping it unlocks, and does not leave that to the closing of the file: a child process that
+/// is just being started has a copy of the open file until its own program begins, and would keep the lock that long.
+#[derive(Debug)]
+pub(super) struct DirectoryLock(pub(super) File);
+
+impl Drop for DirectoryLock {
+    fn drop(&mut self) {
+        if let Err(error) = self.0.unlock() {
+            tracing::debug!(%error, "the lock of the state directory goes with its file");
+        }
+    }
+}
+
 /// Takes the lock, or says who has it.
-pub(super) fn lock(folder: &Path) -> Result<File, StateError> {
+pub(super) fn lock(folder: &Path) -> Result<DirectoryLock, StateError> {
     let path = folder.join(LOCK);
     let opened = OpenOptions::new()
         .read(true)
@@ -154,7 +167,7 @@ pub(super) fn lock(folder: &Path) -> Result<File, StateError> {
                 .and_then(|()| file.rewind())
                 .and_then(|()| file.write_all(text.as_bytes()));
             noted.map_err(|error| StateError::io("write", &path, error))?;
-            Ok(file)
+            Ok(DirectoryLock(file))
         }
         Err(TryLockError::WouldBlock) => Err(StateError::Locked {
             path,

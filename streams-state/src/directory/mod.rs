@@ -64,8 +64,8 @@ pub struct StateDirectory {
     set_aside: AtomicU64,
     #[cfg(feature = "rocksdb")]
     shared: crate::rocks::SharedMemory,
-    /// The lock lives as long as this file is open.
-    _lock: std::fs::File,
+    /// Unlocks when it is dropped.
+    _lock: files::DirectoryLock,
 }
 
 impl StateDirectory {

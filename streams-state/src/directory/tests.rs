@@ -62,6 +62,18 @@ fn rule_6_4_a_second_process_is_refused_and_told_who_has_the_directory() {
     place.open().unwrap();
 }
 
+/// A child process has the open files of its parent until its own program begins.
+#[test]
+fn a_directory_is_free_when_it_is_dropped_although_a_copy_of_the_lock_file_is_still_open() {
+    let place = Place::new();
+    let first = place.open().unwrap();
+    let copy = first._lock.0.try_clone().unwrap();
+    assert!(place.open().is_err());
+    drop(first);
+    place.open().unwrap();
+    drop(copy);
+}
+
 #[test]
 fn rule_5_5_a_java_application_directory_is_refused_untouched() {
     let place = Place::new();
