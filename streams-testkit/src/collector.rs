@@ -9,11 +9,13 @@ use rdkafka::message::{BorrowedMessage, Headers as _, Message as _};
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 
 use crate::error::{Error, Result};
-use crate::topics::{ends, partitions_of};
-use crate::wait::Deadline;
+use crate::topics::{Topics, ends, partitions_of};
+use crate::wait::{Deadline, wait_until};
 
 /// The longest wait for the end of a topic to be read.
 const COLLECT_LIMIT: Duration = Duration::from_secs(120);
+/// How long a reading waits for transactions that are open.
+const SETTLE_LIMIT: Duration = Duration::from_secs(3);
 /// One wait for the next record.
 const POLL_SLICE: Duration = Duration::from_millis(100);
 /// Records that are taken in before a condition is looked at again.
@@ -164,11 +166,16 @@ impl Collector {
     }
 
     /// All records of a topic up to the last stable offset of this moment (read-uncommitted: the high watermark), sorted by partition and offset.
+    /// The broker answers a commit before the records of the transaction can be read: such transactions are waited for, and
+    /// so is any other that is open, for up to 3 s.
     ///
     /// # Errors
     /// [`Error::Client`] if there is no such topic; [`Error::Timeout`] if the end was not reached in 120 s.
     pub fn collect(&self, topic: &str) -> Result<Vec<Record>> {
         let mut reading = Reading::open(self, topic)?;
+        if self.isolation == Isolation::ReadCommitted {
+            reading.settle(&self.bootstrap)?;
+        }
         reading.read_to_end(Deadline::after(COLLECT_LIMIT))?;
         Ok(reading.sorted())
     }
@@ -244,6 +251,20 @@ impl<'a> Reading<'a> {
             open,
             records: Vec::new(),
         })
+    }
+
+    /// Waits until everything below the high watermark is decided, so that a transaction which was just committed is read.
+    fn settle(&mut self, bootstrap: &str) -> Result<()> {
+        let high_watermarks = Topics::new(bootstrap).end_offsets(self.topic)?;
+        let settled = wait_until("the end of all transactions", SETTLE_LIMIT, || {
+            self.open = ends(&self.consumer, self.topic)?;
+            let is_below = |(partition, end): (&i32, &i64)| self.open.get(partition).is_some_and(|open| open < end);
+            Ok(!high_watermarks.iter().any(is_below))
+        });
+        match settled {
+            Err(Error::Timeout { .. }) => Ok(()), // one is open on purpose
+            other => other,
+        }
     }
 
     /// Reads each partition to the end it had at the start. The end is reached with the record before it or, when
