@@ -131,7 +131,7 @@ pub(crate) fn run_call(call: &Invocation, target_dir: &Path) -> Result<()> {
     let watch = RocksDb::new(target_dir);
     if call.needs_cpp() && !watch.is_compiled() {
         eprintln!(
-            "    RocksDB is compiled once, about 12 minutes on 2 cores; demo, tests and benches share it ({}).",
+            "    RocksDB is compiled once, 12 to 25 minutes on 2 cores; demo, tests and benches share it ({}).",
             target_dir.display()
         );
     }

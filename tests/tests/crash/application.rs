@@ -42,7 +42,7 @@ impl Kind {
 pub(crate) struct Application {
     pub(crate) kind: Kind,
     /// `processing.guarantee`.
-    guarantee: &'static str,
+    pub(crate) guarantee: &'static str,
     pub(crate) id: String,
     pub(crate) input: String,
     pub(crate) output: String,

@@ -49,7 +49,7 @@ pub(crate) fn copies(app: &Application) -> Vec<usize> {
 }
 
 /// The last count of each key in the output, beside the number of its records in the input. The changelog says the same as
-/// the output.
+/// the output, but for at-most-once: there a kill between the two deliveries leaves one of them alone for good.
 pub(crate) fn counts(app: &Application) -> BTreeMap<String, (i64, i64)> {
     let last = |topic: &str| {
         let values = by_key(&broker().collect(topic).unwrap()).into_iter();
@@ -59,7 +59,9 @@ pub(crate) fn counts(app: &Application) -> BTreeMap<String, (i64, i64)> {
             .collect::<BTreeMap<_, _>>()
     };
     let outputs = last(&app.output);
-    assert_eq!(last(&app.changelog()), outputs);
+    if app.guarantee != "at_most_once" {
+        assert_eq!(last(&app.changelog()), outputs);
+    }
     let mut counts: BTreeMap<String, (i64, i64)> = BTreeMap::new();
     for key in app.produced.borrow().iter() {
         counts.entry(format!("k{key:07}")).or_default().1 += 1;

@@ -6,8 +6,8 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use streams_core::metrics::{
-    ALL_LATENCY, ALL_TOTAL, ITERATOR_DURATION, METRICS, Metric, NUM_KEYS, PUNCTUATE_LATENCY, RANGE_LATENCY,
-    RANGE_TOTAL, STORE_RESTORE_LATENCY, TASK_PUNCTUATE_LATENCY,
+    ALL_LATENCY, ALL_TOTAL, ITERATOR_DURATION, METRICS, Metric, NUM_KEYS, PREFIX_SCAN_LATENCY, PREFIX_SCAN_TOTAL,
+    PUNCTUATE_LATENCY, RANGE_LATENCY, RANGE_TOTAL, STORE_RESTORE_LATENCY, TASK_PUNCTUATE_LATENCY,
 };
 use streams_testkit::{ChildApp, Exit, RunningApp, wait_until};
 use streams_tests::{broker, unique};
@@ -23,7 +23,7 @@ const BILLED_LIMIT: Duration = Duration::from_secs(120);
 const STOP_LIMIT: Duration = Duration::from_secs(60);
 
 /// What a billing that starts without state never does: punctuate, restore, iterate, keep a store in memory.
-const NOT_HERE: [Metric; 9] = [
+const NOT_HERE: [Metric; 11] = [
     PUNCTUATE_LATENCY,
     TASK_PUNCTUATE_LATENCY,
     STORE_RESTORE_LATENCY,
@@ -31,6 +31,8 @@ const NOT_HERE: [Metric; 9] = [
     RANGE_TOTAL,
     ALL_LATENCY,
     ALL_TOTAL,
+    PREFIX_SCAN_LATENCY,
+    PREFIX_SCAN_TOTAL,
     ITERATOR_DURATION,
     NUM_KEYS,
 ];
