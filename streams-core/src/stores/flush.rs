@@ -180,7 +180,7 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
             Some(value) => self
                 .value_serde
                 .serialize(&self.base.topic, value, &mut buffer)
-                .map_err(|e| self.unwritable(cx, "value", e))?,
+                .map_err(|e| self.base.unwritable(cx, "value", e))?,
             None => false,
         };
         let key_len = buffer.len();

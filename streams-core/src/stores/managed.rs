@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use streams_state::StoreId;
 
-use crate::error::ProcessResult;
+use crate::error::{Error, ProcessResult};
 use crate::metrics::meters::StoreMeter;
 use crate::processor::TaskContext;
+use crate::serde::{SerdeError, SharedSerde};
 use crate::{Change, Headers, Record};
 
 /// A value with the event time (ms since the Unix epoch) of its last update. Java: `ValueAndTimestamp`.
@@ -153,6 +154,32 @@ pub struct StoreBuilder {
     pub budget: Rc<CacheBudget>,
     /// What the store measures.
     pub meter: Rc<StoreMeter>,
+}
+
+impl StoreBuilder {
+    /// The key's bytes; `None` for a null key.
+    pub(super) fn encode_key<K: 'static>(
+        &self,
+        cx: &TaskContext,
+        serde: &SharedSerde<K>,
+        key: &K,
+    ) -> ProcessResult<Option<Vec<u8>>> {
+        let mut bytes = Vec::new();
+        let present = serde
+            .serialize(&self.topic, key, &mut bytes)
+            .map_err(|source| self.unwritable(cx, "key", source))?;
+        Ok(present.then_some(bytes))
+    }
+
+    pub(super) fn unwritable(&self, cx: &TaskContext, what: &'static str, source: SerdeError) -> Box<Error> {
+        Box::new(Error::Serialize {
+            what,
+            node: self.name.to_string(),
+            task: cx.task(),
+            topic: self.topic.to_string(),
+            source,
+        })
+    }
 }
 
 /// Makes one typed store for one task.

@@ -183,7 +183,7 @@ impl<K: 'static, V: 'static> TypedStore<KeyValueLayout<K>, V> {
         let mut bytes = Vec::new();
         self.layout
             .encode(&self.base.topic, key, &mut bytes)
-            .map_err(|source| self.unwritable(cx, "key", source))?;
+            .map_err(|source| self.base.unwritable(cx, "key", source))?;
         Ok(Some(bytes))
     }
 }

@@ -88,7 +88,7 @@ impl<K: 'static, V: 'static> TtlStore<K, V> {
     ) -> ProcessResult<bool> {
         let meter = &self.base.meter;
         let started = meter.start();
-        let Some(key) = self.encode_key(cx, key)? else {
+        let Some(key) = self.base.encode_key(cx, &self.key, key)? else {
             return Ok(false);
         };
         let mut row = self.buffer.take();
@@ -98,7 +98,7 @@ impl<K: 'static, V: 'static> TtlStore<K, V> {
             Some(value) => self
                 .value
                 .serialize(&self.base.topic, value, &mut row)
-                .map_err(|source| self.unwritable(cx, "value", source))?,
+                .map_err(|source| self.base.unwritable(cx, "value", source))?,
             None => false,
         };
         self.write(cx, &key, present.then_some(row.as_slice()), dies_at_ms)?;
@@ -141,7 +141,7 @@ impl<K: 'static, V: 'static> TtlStore<K, V> {
     pub fn get(&self, cx: &mut TaskContext, key: &K) -> ProcessResult<Option<ValueAndTimestamp<V>>> {
         let meter = &self.base.meter;
         let started = meter.start();
-        let Some(key) = self.encode_key(cx, key)? else {
+        let Some(key) = self.base.encode_key(cx, &self.key, key)? else {
             return Ok(None);
         };
         let (task, id, now_ms) = (cx.task(), self.base.id, cx.stream_time_ms());
@@ -187,27 +187,7 @@ impl<K: 'static, V: 'static> TtlStore<K, V> {
     }
 
     fn bound(&self, cx: &TaskContext, key: Option<&K>) -> ProcessResult<Option<Vec<u8>>> {
-        key.map_or(Ok(None), |key| self.encode_key(cx, key))
-    }
-
-    /// The key's bytes; `None` for a null key.
-    fn encode_key(&self, cx: &TaskContext, key: &K) -> ProcessResult<Option<Vec<u8>>> {
-        let mut bytes = Vec::new();
-        let present = self
-            .key
-            .serialize(&self.base.topic, key, &mut bytes)
-            .map_err(|source| self.unwritable(cx, "key", source))?;
-        Ok(present.then_some(bytes))
-    }
-
-    fn unwritable(&self, cx: &TaskContext, what: &'static str, source: crate::SerdeError) -> Box<Error> {
-        Box::new(Error::Serialize {
-            what,
-            node: self.base.name.to_string(),
-            task: cx.task(),
-            topic: self.base.topic.to_string(),
-            source,
-        })
+        key.map_or(Ok(None), |key| self.base.encode_key(cx, &self.key, key))
     }
 }
 

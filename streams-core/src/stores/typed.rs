@@ -288,7 +288,7 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
     ) -> ProcessResult<Option<Vec<u8>>> {
         let mut bytes = std::mem::take(&mut *self.key_buffer.borrow_mut());
         bytes.clear();
-        let present = encode(&self.base.topic, &mut bytes).map_err(|source| self.unwritable(cx, "key", source))?;
+        let present = encode(&self.base.topic, &mut bytes).map_err(|source| self.base.unwritable(cx, "key", source))?;
         if present {
             return Ok(Some(bytes));
         }
@@ -309,7 +309,7 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
         }
         self.value_serde
             .serialize(&self.base.topic, value, out)
-            .map_err(|source| self.unwritable(cx, "value", source))
+            .map_err(|source| self.base.unwritable(cx, "value", source))
     }
 
     /// What reads the stored form of values.
@@ -338,16 +338,6 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
 
     pub(super) fn unreadable(&self, cx: &TaskContext, source: &SerdeError) -> Box<Error> {
         unreadable(cx.task(), &self.base.name, source)
-    }
-
-    pub(super) fn unwritable(&self, cx: &TaskContext, what: &'static str, source: SerdeError) -> Box<Error> {
-        Box::new(Error::Serialize {
-            what,
-            node: self.base.name.to_string(),
-            task: cx.task(),
-            topic: self.base.topic.to_string(),
-            source,
-        })
     }
 }
 

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use streams_state::{Direction, VersionPut, VersionRow};
+use streams_state::{Direction, Version, VersionPut, VersionRow};
 
 use super::decode::unreadable;
 use super::managed::{ManagedStore, StoreBuilder, ValueAndTimestamp};
@@ -12,7 +12,7 @@ use super::typed::Update;
 use crate::error::{Error, ProcessResult};
 use crate::metrics::meters::StoreOp;
 use crate::processor::TaskContext;
-use crate::serde::SharedSerde;
+use crate::serde::{SerdeError, SharedSerde};
 use crate::{Change, Headers, Record};
 
 /// A version of a key's value. Times are event time, milliseconds since the Unix epoch. Java: `VersionedRecord`.
@@ -64,7 +64,7 @@ impl<K: 'static, V: 'static> VersionedStore<K, V> {
     /// # Errors
     /// When the version can't be written.
     pub fn put_at(&self, cx: &mut TaskContext, key: &K, value: Option<&V>, from_ms: i64) -> ProcessResult<VersionPut> {
-        match self.encode_key(cx, key)? {
+        match self.base.encode_key(cx, &self.key, key)? {
             Some(key) => self.put_encoded(cx, &key, value, from_ms),
             None => Ok(VersionPut::Expired),
         }
@@ -82,7 +82,7 @@ impl<K: 'static, V: 'static> VersionedStore<K, V> {
         value: Option<V>,
         record: Record<'_, KR, VR>,
     ) -> ProcessResult<Update<V>> {
-        let Some(key) = self.encode_key(cx, key)? else {
+        let Some(key) = self.base.encode_key(cx, &self.key, key)? else {
             return Ok(Update::NullKey);
         };
         let old = match self.send_old.get() {
@@ -107,14 +107,11 @@ impl<K: 'static, V: 'static> VersionedStore<K, V> {
             Option<ValueAndTimestamp<V>>,
         ) -> ProcessResult<Option<Option<ValueAndTimestamp<V>>>>,
     ) -> ProcessResult<Update<V>> {
-        let Some(key) = self.encode_key(cx, key)? else {
+        let Some(key) = self.base.encode_key(cx, &self.key, key)? else {
             return Ok(Update::NullKey);
         };
-        let before = self.latest(cx, &key)?;
-        let old = match self.send_old.get() {
-            true => self.latest(cx, &key)?.map(|old| old.value),
-            false => None,
-        };
+        let mut old = None;
+        let before = self.latest_and(cx, &key, self.send_old.get().then_some(&mut old))?;
         let before_ms = before.as_ref().map_or(record.timestamp_ms, |before| {
             before.timestamp_ms.max(record.timestamp_ms)
         });
@@ -165,7 +162,7 @@ impl<K: 'static, V: 'static> VersionedStore<K, V> {
             Some(value) => self
                 .value
                 .serialize(&self.base.topic, value, &mut buffer)
-                .map_err(|source| self.unwritable(cx, "value", source))?,
+                .map_err(|source| self.base.unwritable(cx, "value", source))?,
             None => false,
         };
         let bytes = present.then_some(buffer.as_slice());
@@ -195,7 +192,7 @@ impl<K: 'static, V: 'static> VersionedStore<K, V> {
         key: &K,
         read: impl FnOnce(Option<(&V, i64)>) -> R,
     ) -> ProcessResult<R> {
-        let Some(key) = self.encode_key(cx, key)? else {
+        let Some(key) = self.base.encode_key(cx, &self.key, key)? else {
             return Ok(read(None));
         };
         let meter = &self.base.meter;
@@ -210,7 +207,7 @@ impl<K: 'static, V: 'static> VersionedStore<K, V> {
     /// # Errors
     /// When the row can't be read.
     pub fn get(&self, cx: &mut TaskContext, key: &K) -> ProcessResult<Option<VersionedValue<V>>> {
-        let Some(key) = self.encode_key(cx, key)? else {
+        let Some(key) = self.base.encode_key(cx, &self.key, key)? else {
             return Ok(None);
         };
         let row = self.latest(cx, &key)?;
@@ -228,7 +225,7 @@ impl<K: 'static, V: 'static> VersionedStore<K, V> {
     /// # Errors
     /// When the row can't be read.
     pub fn get_as_of(&self, cx: &mut TaskContext, key: &K, as_of_ms: i64) -> ProcessResult<Option<VersionedValue<V>>> {
-        let Some(key) = self.encode_key(cx, key)? else {
+        let Some(key) = self.base.encode_key(cx, &self.key, key)? else {
             return Ok(None);
         };
         let meter = &self.base.meter;
@@ -255,7 +252,7 @@ impl<K: 'static, V: 'static> VersionedStore<K, V> {
         to_ms: i64,
         direction: Direction,
     ) -> ProcessResult<Vec<VersionedValue<V>>> {
-        let Some(key) = self.encode_key(cx, key)? else {
+        let Some(key) = self.base.encode_key(cx, &self.key, key)? else {
             return Ok(Vec::new());
         };
         let (task, id) = (cx.task(), self.base.id);
@@ -267,21 +264,35 @@ impl<K: 'static, V: 'static> VersionedStore<K, V> {
     }
 
     fn latest(&self, cx: &mut TaskContext, key: &[u8]) -> ProcessResult<Option<ValueAndTimestamp<V>>> {
+        self.latest_and(cx, key, None)
+    }
+
+    /// The newest version, and its value a second time in `twin` where one is wanted: values need not be clonable.
+    fn latest_and(
+        &self,
+        cx: &mut TaskContext,
+        key: &[u8],
+        twin: Option<&mut Option<V>>,
+    ) -> ProcessResult<Option<ValueAndTimestamp<V>>> {
         let (task, id, topic) = (cx.task(), self.base.id, &self.base.topic);
-        let mut row = None;
+        let (mut row, mut second) = (None, None);
         cx.state()
             .version_get(id, key, &mut |version| {
+                let read = |version: &Version<'_>| self.value.deserialize(topic, version.value);
+                second = twin.is_some().then(|| version.as_ref().map(read)).flatten();
                 row = version.map(|version| {
-                    let value = self.value.deserialize(topic, version.value);
-                    value.map(|value| ValueAndTimestamp {
+                    read(&version).map(|value| ValueAndTimestamp {
                         value,
                         timestamp_ms: version.from_ms,
                     })
                 });
             })
             .map_err(|source| Error::state(task, source))?;
-        row.transpose()
-            .map_err(|source| unreadable(task, &self.base.name, &source))
+        let unread = |source: SerdeError| unreadable(task, &self.base.name, &source);
+        if let Some(twin) = twin {
+            *twin = second.transpose().map_err(unread)?;
+        }
+        row.transpose().map_err(unread)
     }
 
     fn decode(&self, cx: &TaskContext, row: &VersionRow) -> ProcessResult<VersionedValue<V>> {
@@ -290,26 +301,6 @@ impl<K: 'static, V: 'static> VersionedStore<K, V> {
             value: value.map_err(|source| unreadable(cx.task(), &self.base.name, &source))?,
             from_ms: row.from_ms,
             to_ms: row.to_ms,
-        })
-    }
-
-    /// The key's bytes; `None` for a null key.
-    fn encode_key(&self, cx: &TaskContext, key: &K) -> ProcessResult<Option<Vec<u8>>> {
-        let mut bytes = Vec::new();
-        let present = self
-            .key
-            .serialize(&self.base.topic, key, &mut bytes)
-            .map_err(|source| self.unwritable(cx, "key", source))?;
-        Ok(present.then_some(bytes))
-    }
-
-    fn unwritable(&self, cx: &TaskContext, what: &'static str, source: crate::SerdeError) -> Box<Error> {
-        Box::new(Error::Serialize {
-            what,
-            node: self.base.name.to_string(),
-            task: cx.task(),
-            topic: self.base.topic.to_string(),
-            source,
         })
     }
 }
