@@ -1,16 +1,17 @@
 //! Topologies: nodes, stores and topics by name, before any task exists. Pure data; tasks are made from it.
 //!
 //! The way of a topology: it is written (`build`), checked (`validate`), parted into sub-topologies (`groups`), shown
-//! (`describe`), planned for an application (`plan`, with `topic_config` and `copartition`), and given partition counts
-//! once the cluster is known (`resolve`).
+//! (`describe`, `picture`), planned for an application (`plan`, with `topic_config` and `copartition`), and given partition counts once the cluster is known (`resolve`).
 
 mod build;
 mod clock_size;
 mod copartition;
 mod describe;
+mod described;
 mod error;
 mod groups;
 mod model;
+mod picture;
 mod plan;
 mod resolve;
 mod topic_config;
