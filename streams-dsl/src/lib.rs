@@ -50,6 +50,7 @@
 //!   own are a [`Processor`] or [`FixedKeyProcessor`], with [`Stores`].
 //! - **Bytes on topics**: [`DefaultSerde`] at the type, [`serdes`] for all others. Nulls are `Option`.
 //! - **Test**: [`TopologyTestDriver`], [`TestInput`], [`TestOutput`]; on a real broker the crate `streams-testkit`.
+//! - **Change**: [`lock`] compares a topology with the one that ran before; [`Topology::to_mermaid`] draws it.
 //! - **Run**: `KafkaStreams` (feature `kafka`) with a [`StreamsConfig`]; state in RocksDB with the feature `rocksdb`.
 //! - **Errors**: [`Error`] is named for the decision it forces; [`ErrorHandlers`] decide about single records.
 //! - **Watch**: [`streams_metrics`] has the names, the application chooses the recorder of the crate `metrics`.
@@ -73,6 +74,7 @@ mod graph;
 mod grouped;
 mod kstream;
 mod ktable;
+pub mod lock;
 mod names;
 mod node;
 pub mod prelude;

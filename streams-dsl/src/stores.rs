@@ -7,10 +7,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use streams_core::serde::{DefaultSerde, Serde, SharedSerde};
+use streams_core::serde::{DefaultSerde, Format, Serde, SharedSerde};
 use streams_core::stores::{
     JoinWindowOptions, JoinWindowStore, KeyValueLayout, ManagedStore, SessionLayout, StoreBuilder, StoreFactory,
-    StoreOptions, SuppressBuffer, TypedStore, UnmatchedStore, WindowLayout,
+    StoreFormats, StoreOptions, SuppressBuffer, TypedStore, UnmatchedStore, WindowLayout,
 };
 use streams_core::topology::{ChangelogDefinition, StoreDefinition};
 use streams_state::StoreSpec;
@@ -264,27 +264,43 @@ impl<K: 'static, V: 'static> StoreFactory for TypedFactory<K, V> {
     fn is_timestamped(&self) -> bool {
         self.options.timestamped
     }
+
+    fn formats(&self) -> Option<StoreFormats> {
+        let mut formats = StoreFormats::of(&*self.key, &*self.value);
+        if let Shape::Window { size_ms, .. } = self.shape {
+            formats.window_size_ms = Some(size_ms);
+        }
+        Some(formats)
+    }
 }
 
 /// The topic configs of a changelog (`None`: no changelog), and whether the rows are in memory.
 pub(crate) type Kept = (Option<BTreeMap<String, String>>, bool);
 
 /// Makes plain stores, whose values have no event time in front.
-struct PlainFactory<F>(F);
+struct PlainFactory<F> {
+    make: F,
+    formats: StoreFormats,
+}
 
 impl<F: Fn(StoreBuilder) -> Rc<dyn ManagedStore> + Send + Sync> StoreFactory for PlainFactory<F> {
     fn build(&self, builder: StoreBuilder) -> Rc<dyn ManagedStore> {
-        (self.0)(builder)
+        (self.make)(builder)
     }
 
     fn is_timestamped(&self) -> bool {
         false
+    }
+
+    fn formats(&self) -> Option<StoreFormats> {
+        Some(self.formats.clone())
     }
 }
 
 fn plain_store(
     spec: StoreSpec,
     (logging, in_memory): &Kept,
+    formats: StoreFormats,
     make: impl Fn(StoreBuilder) -> Rc<dyn ManagedStore> + Send + Sync + 'static,
 ) -> StoreDefinition {
     let spec = if *in_memory { spec.in_memory() } else { spec };
@@ -294,7 +310,7 @@ fn plain_store(
     StoreDefinition {
         spec,
         changelog,
-        factory: Arc::new(PlainFactory(make)),
+        factory: Arc::new(PlainFactory { make, formats }),
         global: false,
     }
 }
@@ -312,16 +328,32 @@ pub(crate) fn join_window_store<K: 'static, V: 'static>(
         retention_ms,
         exact: kept.1,
     };
-    plain_store(StoreSpec::window(name, retention_ms, true), kept, move |builder| {
-        let (key, value) = (Arc::clone(&key), Arc::clone(&value));
-        Rc::new(JoinWindowStore::new(builder, key, value, options))
-    })
+    let formats = StoreFormats::of(&*key, &*value);
+    plain_store(
+        StoreSpec::window(name, retention_ms, true),
+        kept,
+        formats,
+        move |builder| {
+            let (key, value) = (Arc::clone(&key), Arc::clone(&value));
+            Rc::new(JoinWindowStore::new(builder, key, value, options))
+        },
+    )
 }
 
 /// The store of records without a partner, of both sides of a stream–stream join.
 pub(crate) fn unmatched_store<K: 'static>(name: &str, key: &SharedSerde<K>, kept: &Kept) -> StoreDefinition {
     let key = Arc::clone(key);
-    plain_store(StoreSpec::key_value(name), kept, move |builder| {
+    // Values of both sides, each as its own side writes them.
+    let either: Format = Format {
+        format: "either side's".to_owned(),
+        type_name: "either side's".to_owned(),
+    };
+    let formats = StoreFormats {
+        key: Format::of(&*key),
+        value: either,
+        window_size_ms: None,
+    };
+    plain_store(StoreSpec::key_value(name), kept, formats, move |builder| {
         Rc::new(UnmatchedStore::new(builder, Arc::clone(&key)))
     })
 }
@@ -334,7 +366,8 @@ pub(crate) fn suppress_buffer<K: 'static, V: 'static>(
     logging: Option<BTreeMap<String, String>>,
 ) -> StoreDefinition {
     let (key, value) = (Arc::clone(key), Arc::clone(value));
-    plain_store(StoreSpec::key_value(name), &(logging, false), move |builder| {
+    let formats = StoreFormats::of(&*key, &*value);
+    plain_store(StoreSpec::key_value(name), &(logging, false), formats, move |builder| {
         Rc::new(SuppressBuffer::new(builder, Arc::clone(&key), Arc::clone(&value)))
     })
 }

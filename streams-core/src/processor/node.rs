@@ -11,7 +11,7 @@ use super::TaskContext;
 use super::rows::RowReader;
 use crate::error::ProcessResult;
 use crate::fetch::FetchedRecord;
-use crate::serde::SharedSerde;
+use crate::serde::{Format, SharedSerde};
 use crate::stores::{GlobalStore, KeyValueStore, TableStore, TaskStores};
 use crate::topology::TopologyError;
 use crate::{Record, TopicPartition};
@@ -94,6 +94,11 @@ pub trait NodeFactory: Send + Sync {
     /// # Errors
     /// When types or stores do not fit.
     fn build(&self, builder: &mut NodeBuilder<'_>) -> Result<AnyNode, TopologyError>;
+
+    /// What a sink's keys and values are on its topic; `None` = not known, or no sink.
+    fn written(&self) -> Option<(Format, Format)> {
+        None
+    }
 }
 
 impl<F> NodeFactory for F

@@ -11,7 +11,7 @@ use crate::error::{Error, ProcessResult};
 use crate::metrics::meters::{Direction, NodeMeter, TopicMeter, header_bytes};
 use crate::murmur2::partition_for_key;
 use crate::outbox::ANY_PARTITION;
-use crate::serde::{SerdeError, SharedSerde};
+use crate::serde::{Format, SerdeError, SharedSerde};
 use crate::topology::{SourceTopic, TopologyError};
 
 /// Which partitions a record goes to. Java: the `Optional<Set<Integer>>` of `StreamPartitioner.partitions`.
@@ -60,6 +60,10 @@ pub struct TypedSink<K, V> {
 }
 
 impl<K: 'static, V: 'static> NodeFactory for TypedSink<K, V> {
+    fn written(&self) -> Option<(Format, Format)> {
+        Some((Format::of(&*self.key), Format::of(&*self.value)))
+    }
+
     fn build(&self, builder: &mut NodeBuilder<'_>) -> Result<AnyNode, TopologyError> {
         let name = builder.name();
         let topics = Arc::clone(builder.context().topics());

@@ -30,6 +30,10 @@ impl<V, S: Serde<V>> Serde<Change<V>> for ChangeSerde<S> {
             is_latest: change.is_latest,
         })
     }
+
+    fn format(&self) -> String {
+        format!("change({})", self.0.format())
+    }
 }
 
 fn to_bytes<V>(serde: &impl Serde<V>, topic: &str, value: Option<&V>) -> Result<Option<Vec<u8>>, SerdeError> {

@@ -69,6 +69,10 @@ impl<T: Serialize + DeserializeOwned + 'static> Serde<T> for Json<T> {
     fn deserialize(&self, _topic: &str, bytes: Option<&[u8]>) -> Result<T, SerdeError> {
         serde_json::from_slice(bytes.ok_or_else(null_of::<T>)?).map_err(read_error::<T>)
     }
+
+    fn format(&self) -> String {
+        "json".to_owned()
+    }
 }
 
 /// serde_json quotes the data it does not like (`invalid type: string "…"`), and errors end in logs: what is kept says

@@ -60,4 +60,8 @@ impl<T, S: Serde<T>> Serde<Vec<T>> for List<S> {
             .map(|element| self.0.deserialize(topic, element))
             .collect()
     }
+
+    fn format(&self) -> String {
+        format!("list({})", self.0.format())
+    }
 }

@@ -1,6 +1,7 @@
 //! Serdes: how keys and values become bytes. The byte form is a public contract, so a type names it in one line.
 
 mod change;
+mod format;
 mod json;
 mod list;
 mod option;
@@ -13,6 +14,7 @@ mod windowed;
 use std::sync::Arc;
 
 pub use change::ChangeSerde;
+pub use format::{Format, short_type_name};
 pub use json::Json;
 pub use list::List;
 pub use option::OptionSerde;
@@ -95,6 +97,15 @@ pub trait Serde<T>: Send + Sync + 'static {
     /// (Java knows them by class: short, integer, long, float, double, UUID).
     fn list_element_size(&self) -> Option<usize> {
         None
+    }
+
+    /// The name of the byte form: two serdes with one name read each other's bytes. A lockfile
+    /// ([`TopologyLock`](crate::topology::TopologyLock)) compares it between versions of a program.
+    ///
+    /// The default is the name of the serde's type. A serde with a schema says more (`avro 7f3a`, a fingerprint), so that
+    /// a change of the schema shows too; [`Json`] does not, as it can't see the fields.
+    fn format(&self) -> String {
+        short_type_name::<Self>()
     }
 }
 

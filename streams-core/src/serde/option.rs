@@ -49,6 +49,10 @@ impl<T, S: Serde<T>> Serde<Option<T>> for OptionSerde<S> {
     fn list_element_size(&self) -> Option<usize> {
         self.0.list_element_size()
     }
+
+    fn format(&self) -> String {
+        self.0.format()
+    }
 }
 
 impl<T: DefaultSerde> DefaultSerde for Option<T> {

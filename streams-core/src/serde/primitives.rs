@@ -30,6 +30,15 @@ fn fixed<T, const N: usize>(bytes: Option<&[u8]>) -> Result<[u8; N], SerdeError>
     })
 }
 
+/// The name of a byte form, which is that of Java's `Serdes`.
+macro_rules! format_name {
+    ($name:expr) => {
+        fn format(&self) -> String {
+            $name.to_owned()
+        }
+    };
+}
+
 macro_rules! big_endian {
     ($($(#[$doc:meta])* $serde:ident: $type:ty, $size:literal;)*) => {$(
         $(#[$doc])*
@@ -49,6 +58,8 @@ macro_rules! big_endian {
             fn list_element_size(&self) -> Option<usize> {
                 Some($size)
             }
+
+            format_name!(stringify!($serde).to_ascii_lowercase());
         }
 
         impl DefaultSerde for $type {
@@ -87,6 +98,8 @@ impl Serde<bool> for Boolean {
             [other] => Err(convert_error::<bool>(format!("byte {other} is neither 0 nor 1"))),
         }
     }
+
+    format_name!("boolean");
 }
 
 impl DefaultSerde for bool {
@@ -138,7 +151,7 @@ fn kept(len: usize) -> usize {
 }
 
 macro_rules! as_is {
-    ($($type:ty, $serde:ident, $bytes:expr, $read:expr, $refill:expr;)*) => {$(
+    ($($type:ty, $serde:ident, $format:literal, $bytes:expr, $read:expr, $refill:expr;)*) => {$(
         impl Serde<$type> for $serde {
             fn serialize(&self, _topic: &str, value: &$type, out: &mut Vec<u8>) -> Result<bool, SerdeError> {
                 let bytes: fn(&$type) -> &[u8] = $bytes;
@@ -160,6 +173,8 @@ macro_rules! as_is {
                 let refill: fn(&mut $type, Option<&[u8]>) -> Result<(), SerdeError> = $refill;
                 refill(into, bytes)
             }
+
+            format_name!($format);
         }
 
         impl DefaultSerde for $type {
@@ -177,10 +192,10 @@ fn read_bytes(bytes: Option<&[u8]>) -> Result<Arc<[u8]>, SerdeError> {
 }
 
 as_is! {
-    String, Utf8, |text| text.as_bytes(), |bytes| utf8::<String>(bytes).map(str::to_owned), refill_text;
-    Arc<str>, Utf8, |text| text.as_bytes(), read_text, |into, bytes| read_text(bytes).map(|new| *into = new);
-    Vec<u8>, Bytes, |bytes| bytes, |bytes| bytes.map(<[u8]>::to_vec).ok_or_else(null_of::<Vec<u8>>), refill_bytes;
-    Arc<[u8]>, Bytes, |bytes| bytes, read_bytes, |into, bytes| read_bytes(bytes).map(|new| *into = new);
+    String, Utf8, "string", |text| text.as_bytes(), |bytes| utf8::<String>(bytes).map(str::to_owned), refill_text;
+    Arc<str>, Utf8, "string", |text| text.as_bytes(), read_text, |into, bytes| read_text(bytes).map(|new| *into = new);
+    Vec<u8>, Bytes, "bytes", |bytes| bytes, |bytes| bytes.map(<[u8]>::to_vec).ok_or_else(null_of::<Vec<u8>>), refill_bytes;
+    Arc<[u8]>, Bytes, "bytes", |bytes| bytes, read_bytes, |into, bytes| read_bytes(bytes).map(|new| *into = new);
 }
 
 /// A UUID as its 36 characters of text (`UUIDSerializer`), not as 16 bytes.
@@ -205,6 +220,8 @@ impl Serde<uuid::Uuid> for UuidText {
     fn list_element_size(&self) -> Option<usize> {
         Some(36)
     }
+
+    format_name!("uuid");
 }
 
 impl DefaultSerde for uuid::Uuid {
@@ -229,6 +246,8 @@ impl Serde<()> for Void {
     fn is_null(&self, (): &()) -> bool {
         true
     }
+
+    format_name!("void");
 }
 
 impl DefaultSerde for () {

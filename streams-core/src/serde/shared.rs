@@ -28,4 +28,8 @@ impl<T: 'static, S: Serde<T> + ?Sized> Serde<T> for Arc<S> {
     fn list_element_size(&self) -> Option<usize> {
         (**self).list_element_size()
     }
+
+    fn format(&self) -> String {
+        (**self).format()
+    }
 }

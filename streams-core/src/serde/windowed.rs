@@ -83,6 +83,10 @@ impl<K, S: Serde<K>> Serde<Windowed<K>> for TimeWindowed<S> {
             .split_last_chunk::<8>()
             .map_or(serialized, |(key, _)| self.inner.partition_bytes(key))
     }
+
+    fn format(&self) -> String {
+        format!("time-windowed({})", self.inner.format())
+    }
 }
 
 /// Keys in session windows: the key's bytes, then the session's end and its start (8 bytes each, ms).
@@ -125,6 +129,10 @@ impl<K, S: Serde<K>> Serde<Windowed<K>> for SessionWindowed<S> {
         serialized
             .split_last_chunk::<16>()
             .map_or(serialized, |(key, _)| self.0.partition_bytes(key))
+    }
+
+    fn format(&self) -> String {
+        format!("session-windowed({})", self.0.format())
     }
 }
 

@@ -11,7 +11,7 @@ use streams_state::StoreId;
 use crate::error::{Error, ProcessResult};
 use crate::metrics::meters::StoreMeter;
 use crate::processor::TaskContext;
-use crate::serde::{SerdeError, SharedSerde};
+use crate::serde::{Format, Serde, SerdeError, SharedSerde};
 use crate::{Change, Headers, Record};
 
 /// A value with the event time (ms since the Unix epoch) of its last update. Java: `ValueAndTimestamp`.
@@ -190,6 +190,34 @@ pub trait StoreFactory: Send + Sync {
     /// Whether stored values carry their event time in front, which a restore takes from the changelog record.
     fn is_timestamped(&self) -> bool {
         true
+    }
+
+    /// What a lockfile tells of the store's rows; `None` = nothing is known.
+    fn formats(&self) -> Option<StoreFormats> {
+        None
+    }
+}
+
+/// What a store's rows are made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreFormats {
+    /// The keys, without their windows.
+    pub key: Format,
+    /// The values, without their event time.
+    pub value: Format,
+    /// How long windows are, in milliseconds; rows carry their starts alone.
+    pub window_size_ms: Option<i64>,
+}
+
+impl StoreFormats {
+    /// Of keys and values of these serdes.
+    #[must_use]
+    pub fn of<K, V>(key: &(impl Serde<K> + ?Sized), value: &(impl Serde<V> + ?Sized)) -> Self {
+        StoreFormats {
+            key: Format::of(key),
+            value: Format::of(value),
+            window_size_ms: None,
+        }
     }
 }
 

@@ -28,7 +28,8 @@ pub use join_unmatched::{CloseTimes, Unmatched, UnmatchedStore};
 pub use join_window::{JoinRows, JoinWindowOptions, JoinWindowStore};
 pub use layout::{KeyValueLayout, Layout, SessionLayout, WindowLayout};
 pub use managed::{
-    CacheBudget, Changelog, FlushListener, ManagedStore, StoreBuilder, StoreFactory, TaskStores, ValueAndTimestamp,
+    CacheBudget, Changelog, FlushListener, ManagedStore, StoreBuilder, StoreFactory, StoreFormats, TaskStores,
+    ValueAndTimestamp,
 };
 pub use pending::{InWindows, PendingWindows};
 pub use read::Rows;

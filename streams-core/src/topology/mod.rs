@@ -1,7 +1,8 @@
 //! Topologies: nodes, stores and topics by name, before any task exists. Pure data; tasks are made from it.
 //!
 //! The way of a topology: it is written (`build`), checked (`validate`), parted into sub-topologies (`groups`), shown
-//! (`describe`, `picture`), planned for an application (`plan`, with `topic_config` and `copartition`), and given partition counts once the cluster is known (`resolve`).
+//! (`describe`, `picture`), written down for the next version (`lock`), planned for an application (`plan`, with
+//! `topic_config` and `copartition`), and given partition counts once the cluster is known (`resolve`).
 
 mod build;
 mod clock_size;
@@ -10,6 +11,7 @@ mod describe;
 mod described;
 mod error;
 mod groups;
+mod lock;
 mod model;
 mod picture;
 mod plan;
@@ -25,6 +27,7 @@ mod test_support;
 mod golden_tests;
 
 pub use error::TopologyError;
+pub use lock::{LockError, LockFinding, LockReport, LockVerdict, TopologyLock};
 pub use model::{
     AutoOffsetReset, ChangelogDefinition, ChangelogKind, GlobalStoreDefinition, NodeDefinition, NodeKind, SinkTopic,
     SourceTopic, StoreDefinition, Topology,

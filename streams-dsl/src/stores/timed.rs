@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use streams_core::serde::{DefaultSerde, SharedSerde};
-use streams_core::stores::{ManagedStore, StoreBuilder, StoreFactory, TtlStore, VersionedStore};
+use streams_core::stores::{ManagedStore, StoreBuilder, StoreFactory, StoreFormats, TtlStore, VersionedStore};
 
 use super::{Shape, StateStore, Stores};
 use crate::windows::millis;
@@ -80,6 +80,10 @@ impl<K: 'static, V: 'static> StoreFactory for VersionedFactory<K, V> {
         Rc::new(VersionedStore::new(builder, key, value))
     }
 
+    fn formats(&self) -> Option<StoreFormats> {
+        Some(StoreFormats::of(&*self.key, &*self.value))
+    }
+
     fn is_timestamped(&self) -> bool {
         false
     }
@@ -95,5 +99,9 @@ impl<K: 'static, V: 'static> StoreFactory for TtlFactory<K, V> {
     fn build(&self, builder: StoreBuilder) -> Rc<dyn ManagedStore> {
         let (key, value) = (Arc::clone(&self.key), Arc::clone(&self.value));
         Rc::new(TtlStore::new(builder, key, value, self.ttl_ms))
+    }
+
+    fn formats(&self) -> Option<StoreFormats> {
+        Some(StoreFormats::of(&*self.key, &*self.value))
     }
 }
