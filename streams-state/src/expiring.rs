@@ -154,6 +154,18 @@ fn split_row(row: &[u8]) -> Option<(i64, &[u8])> {
     Some((i64::from_be_bytes(*dies_at), value))
 }
 
+/// What a stored row may be, for the fuzz targets.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn fuzz_row(bytes: &[u8]) -> Result<(), String> {
+    match split_row(bytes) {
+        Some((dies_at_ms, value)) => crate::fuzzing::law(
+            [&dies_at_ms.to_be_bytes()[..], value].concat() == bytes,
+            "a row that dies is written as it was read",
+        ),
+        None => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]

@@ -1,6 +1,8 @@
 //! The decoders of bytes from outside, by name, for the fuzz targets in `fuzz/` and the test that runs the same without a
 //! fuzzer. Not a part of the interface: behind the feature `fuzzing`.
 
+mod timed;
+
 use crate::codec::metadata::{MetadataRow, StoredLayout};
 use crate::codec::session_key::SessionKey;
 use crate::codec::window_key::WindowKey;
@@ -53,6 +55,21 @@ pub const TARGETS: &[Target] = &[
         name: "restored_rows",
         check: restored_rows,
         seeds: restored_rows_seeds,
+    },
+    Target {
+        name: "version_row",
+        check: timed::version_row,
+        seeds: timed::version_row_seeds,
+    },
+    Target {
+        name: "expiring_row",
+        check: timed::expiring_row,
+        seeds: timed::expiring_row_seeds,
+    },
+    Target {
+        name: "restored_timed_rows",
+        check: timed::restored_timed_rows,
+        seeds: timed::restored_timed_rows_seeds,
     },
     Target {
         name: "identity_file",

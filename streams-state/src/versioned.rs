@@ -14,6 +14,8 @@ use crate::store::KeyValueStore;
 
 pub use layout::VersionLayout;
 use layout::{OBSERVED, VersionKey, decode_row, encode_row, latest_key};
+#[cfg(feature = "fuzzing")]
+pub(crate) use layout::{fuzz_row, fuzz_row_seeds};
 
 /// A version of a key's value. Times are milliseconds of event time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

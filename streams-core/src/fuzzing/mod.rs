@@ -4,6 +4,7 @@
 mod codecs;
 mod group;
 mod serdes;
+mod stored;
 
 pub use streams_state::fuzzing::{Target, law};
 
@@ -14,6 +15,7 @@ pub fn targets() -> impl Iterator<Item = &'static Target> {
         codecs::TARGETS,
         group::TARGETS,
         serdes::TARGETS,
+        stored::TARGETS,
     ];
     parts.into_iter().flatten()
 }

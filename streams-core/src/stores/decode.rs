@@ -30,7 +30,7 @@ impl<V: 'static> Decoder<V> {
 }
 
 /// `ts8 ++ value` in a timestamped store; a plain one has the context's time.
-pub(super) fn read_stored_value<V: 'static>(
+pub(crate) fn read_stored_value<V: 'static>(
     serde: &dyn Serde<V>,
     topic: &str,
     timestamped: bool,

@@ -23,6 +23,8 @@ mod versioned;
 mod window;
 mod window_rows;
 
+#[cfg(feature = "fuzzing")]
+pub(crate) use decode::read_stored_value;
 pub use global::{GlobalStore, GlobalStores};
 pub use join_unmatched::{CloseTimes, Unmatched, UnmatchedStore};
 pub use join_window::{JoinRows, JoinWindowOptions, JoinWindowStore};

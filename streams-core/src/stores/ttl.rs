@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use streams_state::{Direction, ExpiringRows};
 
-use super::decode::unreadable;
+use super::decode::{read_stored_value, unreadable};
 use super::managed::{ManagedStore, StoreBuilder, ValueAndTimestamp};
 use crate::error::{Error, ProcessResult};
 use crate::fetch::FetchedRecord;
@@ -259,11 +259,5 @@ fn decode<V: 'static>(
     topic: &str,
     row: &[u8],
 ) -> Result<ValueAndTimestamp<V>, crate::SerdeError> {
-    let (time, value) = row
-        .split_first_chunk::<8>()
-        .map_or((-1, row), |(time, value)| (i64::from_be_bytes(*time), value));
-    Ok(ValueAndTimestamp {
-        value: serde.deserialize(topic, Some(value))?,
-        timestamp_ms: time,
-    })
+    read_stored_value(&**serde, topic, true, -1, row)
 }

@@ -122,3 +122,41 @@ pub(super) fn decode_row(row: &[u8]) -> Option<(i64, Option<&[u8]>)> {
     let (has_value, value) = rest.split_first()?;
     Some((i64::from_be_bytes(*from), (*has_value != 0).then_some(value)))
 }
+
+/// What a stored version may be, for the fuzz targets.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn fuzz_row(key: &[u8], row: &[u8]) -> Result<(), String> {
+    use crate::fuzzing::law;
+    let again = match VersionKey::decode(key) {
+        Some(VersionKey::History { bucket, key, to_ms }) => Some(local_key(bucket, HISTORY, key, to_ms)),
+        // Its bucket is that of its begin, and not read.
+        Some(VersionKey::Tombstone { .. }) | None => None,
+    };
+    law(
+        again.is_none_or(|again| again == key),
+        "a version's key is written as it was read",
+    )?;
+    match decode_row(row) {
+        Some((from_ms, value)) => law(
+            decode_row(&encode_row(from_ms, value)) == Some((from_ms, value)),
+            "a version is read back as it was",
+        ),
+        None => Ok(()),
+    }
+}
+
+/// Keys and rows that can be read.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn fuzz_row_seeds() -> Vec<(Vec<u8>, Vec<u8>)> {
+    let layout = VersionLayout {
+        history_retention_ms: 60_000,
+        segment_interval_ms: 20_000,
+    };
+    vec![
+        (
+            layout.history_key(b"key", 1_700_000_000_000),
+            encode_row(1_690_000_000_000, Some(b"value")),
+        ),
+        (layout.tombstone_key(b"key", 1_700_000_000_000), encode_row(5, None)),
+    ]
+}
