@@ -127,6 +127,26 @@ fn rule_2_9_a_restore_goes_on_behind_its_last_file_and_not_from_the_start() {
     assert!((60..200).contains(&resumed), "{resumed}");
 }
 
+/// Rows that are too few for a file, and one that is deleted behind them.
+#[test]
+fn rule_2_9_a_restore_that_ends_early_in_an_orderly_way_loses_nothing_of_what_it_has_read() {
+    let root = tempfile::tempdir().unwrap();
+    let (mut state, id) = open(root.path(), 1 << 20);
+    state.keep_full_restore(id).unwrap();
+    assert_eq!(state.store_metadata(id), None, "there is no restore to keep");
+    state.begin_full_restore(id).unwrap();
+    let log: Vec<Record> = vec![(1, Some(vec![1])), (2, Some(vec![2])), (1, None), (3, Some(vec![3]))];
+    feed(&mut state, id, &log, 0, 2);
+    state.keep_full_restore(id).unwrap();
+    drop(state);
+    let (mut state, _) = open(root.path(), 1 << 20);
+    assert_eq!(go_on(&mut state, id), 2);
+    feed(&mut state, id, &log, 2, 4);
+    state.finish_full_restore(id, at(4)).unwrap();
+    let expected = BTreeMap::from([(key(2), vec![2]), (key(3), vec![3])]);
+    assert_eq!(rows(&mut state, id), expected);
+}
+
 #[test]
 fn rule_2_9_a_second_begin_forgets_the_files_of_the_first() {
     let root = tempfile::tempdir().unwrap();

@@ -91,18 +91,42 @@ impl TaskState {
         let full = bulk.bytes() >= most;
         self.metadata.set_store(id, Some(metadata));
         if full {
-            self.write_bulk(id, place)?;
-            // After the rows, so that a kill in between only reads some of them again.
-            if let (Place::Durable(_), Some(database)) = (place, &self.database) {
-                let (spec, _) = self.shape.store(id)?;
-                let mut batch = database.batch();
-                database.add_row(&mut batch, &MetadataRow::FromZero(&spec.name, Some(metadata)));
-                database.write(batch)?;
-            }
-            self.store_mut(id)?.in_files = Some(metadata);
-            self.save();
+            self.keep_bulk(id, place, metadata)?;
         }
         Ok(())
+    }
+
+    /// The rows gathered go to disk, and behind them how far they go.
+    fn keep_bulk(&mut self, id: StoreId, place: Place, metadata: StoreMetadata) -> Result<(), StateError> {
+        self.write_bulk(id, place)?;
+        // After the rows, so that a kill in between only reads some of them again.
+        if let (Place::Durable(_), Some(database)) = (place, &self.database) {
+            let (spec, _) = self.shape.store(id)?;
+            let mut batch = database.batch();
+            database.add_row(&mut batch, &MetadataRow::FromZero(&spec.name, Some(metadata)));
+            database.write(batch)?;
+        }
+        self.store_mut(id)?.in_files = Some(metadata);
+        self.save();
+        Ok(())
+    }
+
+    /// A restore from zero ends before it is done: what it has gathered goes to disk, so that the next one, also after a
+    /// restart, goes on behind it. Without such a restore nothing happens.
+    ///
+    /// # Errors
+    /// Unknown store, or the storage could not be written; then what was gathered since the last file is read again.
+    pub fn keep_full_restore(&mut self, id: StoreId) -> Result<(), StateError> {
+        let store = self.store(id)?;
+        let gathered = store.from_zero && store.bulk.bytes() > 0;
+        match self.store_metadata(id).copied() {
+            Some(metadata) if gathered => {
+                self.check_disk()?;
+                let place = self.shape.store(id)?.1;
+                self.keep_bulk(id, place, metadata)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The rows gathered go to disk: as a file, or in a batch when they are few and the only ones.
