@@ -191,6 +191,16 @@ impl Outbox {
         }
     }
 
+    /// The record pushed last.
+    pub(crate) fn last(&self) -> Option<OutRecord<'_>> {
+        self.entries.last().map(|entry| self.view(entry))
+    }
+
+    /// The bytes pushed since `mark`.
+    pub(crate) fn bytes_since(&self, mark: OutboxMark) -> usize {
+        self.arena.len().saturating_sub(mark.bytes)
+    }
+
     /// Drops everything pushed since `mark`. A mark from before the last [`clear`](Self::clear) changes nothing.
     pub fn truncate(&mut self, mark: OutboxMark) {
         if mark.entries < self.entries.len() {

@@ -72,6 +72,19 @@ impl Local {
     /// When there is no folder for its state.
     #[must_use]
     pub fn without_topics(case: &str, topology: impl Fn(&StreamsBuilder, &Names) + Send + Sync + 'static) -> Self {
+        Self::on(broker(), case, topology)
+    }
+
+    /// As [`without_topics`](Self::without_topics), on another broker than the shared one.
+    ///
+    /// # Panics
+    /// As there.
+    #[must_use]
+    pub fn on(
+        kafka: &'static Kafka,
+        case: &str,
+        topology: impl Fn(&StreamsBuilder, &Names) + Send + Sync + 'static,
+    ) -> Self {
         let settings = [
             ("processing.guarantee", "exactly_once_v2"),
             ("auto.offset.reset", "earliest"),
@@ -79,7 +92,7 @@ impl Local {
             ("statestore.cache.max.bytes", "0"),
         ];
         Local {
-            kafka: broker(),
+            kafka,
             id: unique(case),
             names: Names::default(),
             properties: settings.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),

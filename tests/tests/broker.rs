@@ -16,10 +16,14 @@ mod edge;
 mod global;
 #[path = "broker/membership.rs"]
 mod membership;
+#[path = "broker/outages.rs"]
+mod outages;
 #[path = "broker/restore.rs"]
 mod restore;
 #[path = "broker/shared.rs"]
 mod shared;
+#[path = "broker/sizes.rs"]
+mod sizes;
 #[path = "broker/threads.rs"]
 mod threads;
 #[path = "broker/topics.rs"]

@@ -32,5 +32,7 @@ mod instances;
 mod kills;
 #[path = "crash/rebalance.rs"]
 mod rebalance;
+#[path = "crash/restores.rs"]
+mod restores;
 #[path = "crash/scrape.rs"]
 mod scrape;

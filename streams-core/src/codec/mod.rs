@@ -17,6 +17,7 @@ mod list;
 mod position;
 #[cfg(test)]
 mod property_tests;
+pub(crate) mod record_size;
 mod value;
 
 pub use buffer::{BufferedValue, RecordContext, SUPPRESS_VERSION_HEADER, SUPPRESS_VERSION_VALUE};

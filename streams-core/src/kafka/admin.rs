@@ -156,21 +156,42 @@ impl AdminClient {
     /// # Errors
     /// That the topic is missing or may not be looked at, or that the request failed or timed out.
     pub fn describe_configs(&self, topic: &str, timeout_ms: u64) -> Result<BTreeMap<String, TopicConfig>, ClientError> {
-        let failed = |error| ClientError::new(DESCRIBE_CONFIGS, topic, error);
-        let described = native::describe_topic_configs(&self.0, &[topic], native_ms(timeout_ms)).map_err(failed)?;
         let mut settings = BTreeMap::new();
-        for (_, entries) in described {
-            for entry in entries.map_err(failed)? {
-                settings.insert(
-                    entry.name,
-                    TopicConfig {
-                        value: entry.value,
-                        is_default: entry.is_default,
-                    },
-                );
-            }
+        for (_, described) in self.describe_configs_of(&[topic], timeout_ms)? {
+            settings.extend(described?);
         }
         Ok(settings)
+    }
+
+    /// The settings of topics by name, in one question; one result per topic.
+    ///
+    /// # Errors
+    /// That the request as a whole failed or timed out.
+    pub fn describe_configs_of(
+        &self,
+        topics: &[&str],
+        timeout_ms: u64,
+    ) -> Result<Vec<(String, Result<BTreeMap<String, TopicConfig>, ClientError>)>, ClientError> {
+        if topics.is_empty() {
+            return Ok(Vec::new());
+        }
+        let failed = |error| ClientError::new(DESCRIBE_CONFIGS, topics.join(", "), error);
+        let described = native::describe_topic_configs(&self.0, topics, native_ms(timeout_ms)).map_err(failed)?;
+        let setting = |entry: native::ConfigEntry| {
+            let config = TopicConfig {
+                value: entry.value,
+                is_default: entry.is_default,
+            };
+            (entry.name, config)
+        };
+        let of_topic = |(topic, entries): native::PerItem<Vec<native::ConfigEntry>>| {
+            let entries = entries.map(|entries| entries.into_iter().map(setting).collect());
+            (topic, entries)
+        };
+        Ok(per_item(
+            DESCRIBE_CONFIGS,
+            described.into_iter().map(of_topic).collect(),
+        ))
     }
 
     /// Deletes the records below the given offsets; the answer has the new log start of each partition.

@@ -62,7 +62,25 @@ impl ClientErrorKind {
             | code::COORDINATOR_LOADING
             | code::COORDINATOR_NOT_AVAILABLE
             | code::NOT_COORDINATOR
-            | code::NOT_CONTROLLER => Self::TimedOut,
+            | code::NOT_CONTROLLER
+            | code::RESOLVE
+            | code::TIMED_OUT_QUEUE
+            | code::WAIT_CACHE
+            | code::RETRY
+            | code::OUTDATED
+            | code::UNKNOWN_BROKER
+            | code::BROKER_NOT_AVAILABLE
+            | code::REPLICA_NOT_AVAILABLE
+            | code::NOT_ENOUGH_REPLICAS
+            | code::NOT_ENOUGH_REPLICAS_AFTER_APPEND
+            | code::CONCURRENT_TRANSACTIONS
+            | code::KAFKA_STORAGE_ERROR
+            | code::LISTENER_NOT_FOUND
+            | code::FENCED_LEADER_EPOCH
+            | code::UNKNOWN_LEADER_EPOCH
+            | code::OFFSET_NOT_AVAILABLE
+            | code::ELIGIBLE_LEADERS_NOT_AVAILABLE
+            | code::THROTTLING_QUOTA_EXCEEDED => Self::TimedOut,
             code::TOPIC_AUTHORIZATION => Self::Denied(topic_permission(operation)),
             code::GROUP_AUTHORIZATION => Self::Denied("Read on the consumer group"),
             code::CLUSTER_AUTHORIZATION => Self::Denied("Create or Alter on the cluster"),
@@ -199,9 +217,18 @@ impl TxnError {
             },
             TxnErrorClass::Abortable => after_abort(self.code),
             TxnErrorClass::Retriable => Reaction::Again,
+            TxnErrorClass::Other if is_out_of_step(self.code) => Reaction::ReplaceProducer,
             TxnErrorClass::Other => Reaction::Stop,
         }
     }
+}
+
+/// Whether the client says that a call does not fit what it is doing. A call that ran into its timeout leaves its request
+/// behind, and when that is answered late, beside the next call, librdkafka takes the one for the other: it believes to be
+/// in another state than it is. So it is after a coordinator, or the machine, was busy for long. The outcome of the
+/// transaction is unknown then, and a new producer settles it (design rule 1.7).
+fn is_out_of_step(code: i32) -> bool {
+    matches!(code, code::STATE | code::CONFLICT | code::PREV_IN_PROGRESS)
 }
 
 /// What has to be done about a producer error: the table of the exactly-once protocol, with Java's reaction beside it.
@@ -329,13 +356,29 @@ mod tests {
             (error(code::MSG_TIMED_OUT, false, true, false), Reaction::AbortAndRewind),
             (error(120, false, true, false), Reaction::AbortAndRewind),
             (error(code::TIMED_OUT, false, false, true), Reaction::Again),
-            (error(code::STATE, false, false, false), Reaction::Stop),
+            (error(code::STATE, false, false, false), Reaction::ReplaceProducer),
+            (error(code::INVALID_ARG, false, false, false), Reaction::Stop),
         ] {
             assert_eq!(error.reaction(), reaction, "{error}");
         }
         assert_eq!(delivery_reaction(code::PURGE_INFLIGHT), Reaction::Ignore);
         assert_eq!(delivery_reaction(code::MSG_SIZE_TOO_LARGE), Reaction::AbortAndStop);
         assert_eq!(delivery_reaction(code::MSG_TIMED_OUT), Reaction::AbortAndRewind);
+    }
+
+    /// What Kafka marks as retriable (`org.apache.kafka.common.protocol.Errors`), as far as a question can get it, and what
+    /// librdkafka says of brokers that it can't reach.
+    #[test]
+    fn what_passes_by_itself_is_asked_again() {
+        let brokers = [
+            5, 6, 7, 9, 13, 14, 15, 16, 19, 20, 41, 51, 56, 72, 74, 75, 78, 83, 88, 89,
+        ];
+        let clients = [-195, -187, -185, -193, -180, -166, -164, -153, -167, -146];
+        for number in brokers.into_iter().chain(clients) {
+            let native = NativeError::new(number, "later");
+            let error = ClientError::new("asking", "somebody", native);
+            assert_eq!(error.kind, ClientErrorKind::TimedOut, "{error}");
+        }
     }
 
     #[test]

@@ -119,8 +119,8 @@ impl TransactionalProducer {
     /// # Errors
     /// `Retriable` when the time was not enough (call it again), else what the broker refused.
     pub fn init_transactions(&self, timeout_ms: u64) -> Result<(), TxnError> {
-        self.in_slices("init_transactions", timeout_ms, |slice_ms| {
-            self.client.init_transactions(slice_ms)
+        self.whole("init_transactions", timeout_ms, |timeout_ms| {
+            self.client.init_transactions(timeout_ms)
         })
     }
 
@@ -236,11 +236,8 @@ impl TransactionalProducer {
             instance_id,
         } = group;
         let group = GroupMetadata::new(group_id, *member_epoch, member_id, instance_id.as_deref()).map_err(failed)?;
-        let deadline = Deadline::after_ms(timeout_ms);
-        // Not in slices: a call that ran into its timeout leaves its request behind, so each gets all the time left.
-        self.until(SENDING, deadline, || {
-            self.client
-                .send_offsets(&list, &group, native_ms(deadline.remaining_ms()))
+        self.whole(SENDING, timeout_ms, |timeout_ms| {
+            self.client.send_offsets(&list, &group, timeout_ms)
         })
     }
 
@@ -250,8 +247,8 @@ impl TransactionalProducer {
     /// `Retriable` when the time was not enough: the commit goes on in the background, only this call may be made again
     /// and the outcome is unknown until it returns. Otherwise see [`TxnError::reaction`].
     pub fn commit(&self, timeout_ms: u64) -> Result<(), TxnError> {
-        self.in_slices("commit_transaction", timeout_ms, |slice_ms| {
-            self.client.commit_transaction(slice_ms)
+        self.whole("commit_transaction", timeout_ms, |timeout_ms| {
+            self.client.commit_transaction(timeout_ms)
         })
     }
 
@@ -265,8 +262,8 @@ impl TransactionalProducer {
         if !self.transactional {
             return Ok(());
         }
-        self.in_slices("abort_transaction", timeout_ms, |slice_ms| {
-            self.client.abort_transaction(slice_ms)
+        self.whole("abort_transaction", timeout_ms, |timeout_ms| {
+            self.client.abort_transaction(timeout_ms)
         })
     }
 
@@ -362,6 +359,17 @@ impl TransactionalProducer {
     ) -> Result<(), TxnError> {
         let deadline = Deadline::after_ms(timeout_ms);
         self.until(call, deadline, || once(deadline.slice_ms(SLICE_MS)))
+    }
+
+    /// Not in slices: a call that ran into its timeout leaves its request behind, so each gets all the time left.
+    fn whole(
+        &self,
+        call: &'static str,
+        timeout_ms: u64,
+        once: impl Fn(i32) -> Result<(), NativeError>,
+    ) -> Result<(), TxnError> {
+        let deadline = Deadline::after_ms(timeout_ms);
+        self.until(call, deadline, || once(native_ms(deadline.remaining_ms())))
     }
 
     /// Makes a call again while its error is retriable and time is left.

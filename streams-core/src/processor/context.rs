@@ -1,5 +1,7 @@
 //! What nodes can reach while a record passes: state, outbox, times, the record's origin. One per task, of one thread.
 
+mod output;
+
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -11,8 +13,7 @@ use super::{ErrorContext, ErrorHandlers, PunctuationQueue, PunctuationType, Punc
 use crate::error::{Error, FailurePlace, ProcessResult};
 use crate::fetch::PartitionBatch;
 use crate::metrics::meters::TaskMeters;
-use crate::murmur2::partition_for_key;
-use crate::outbox::{ANY_PARTITION, Outbox, OutboxMark};
+use crate::outbox::{Outbox, OutboxMark};
 use crate::stores::GlobalStores;
 use crate::topics::Topics;
 use crate::{Headers, TaskId, TopicPartition};
@@ -113,6 +114,14 @@ impl RecordContext {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutputTopic(u32);
 
+#[cfg(test)]
+impl OutputTopic {
+    /// The topic that gets this number.
+    pub(crate) fn numbered(number: u32) -> Self {
+        OutputTopic(number)
+    }
+}
+
 /// Names an operator's own stream time within its task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OperatorTime(usize);
@@ -137,6 +146,10 @@ pub struct TaskContext {
     pub(crate) outbox: Outbox,
     pub(crate) punctuations: PunctuationQueue,
     pub(crate) commit_requested: bool,
+    /// Bytes that a batch may have, by the topic's number in the outbox; `usize::MAX` where it is not known.
+    max_message_bytes: Vec<usize>,
+    /// A row that the storage has and its changelog does not take. User code may not go on over it.
+    unlogged: Option<Box<Error>>,
     /// What the task counts.
     pub counters: TaskCounters,
     /// What it measures, shared with its nodes and stores.
@@ -166,6 +179,8 @@ impl TaskContext {
             outbox: Outbox::default(),
             punctuations: PunctuationQueue::default(),
             commit_requested: false,
+            max_message_bytes: Vec::new(),
+            unlogged: None,
             counters: TaskCounters::default(),
             meters: Rc::default(),
         }
@@ -290,96 +305,6 @@ impl TaskContext {
     /// Ends a schedule; unknown or ended ones are ignored.
     pub fn cancel(&mut self, id: PunctuatorId) {
         self.punctuations.cancel(id);
-    }
-
-    // ---- output
-
-    /// Writes a record for a topic, partitioned as Java does: by murmur2 of the key, for a null key by the client.
-    ///
-    /// # Errors
-    /// When the record is larger than Kafka can carry.
-    pub fn emit<'h>(
-        &mut self,
-        topic: &str,
-        timestamp_ms: i64,
-        key: Option<&[u8]>,
-        value: Option<&[u8]>,
-        headers: impl IntoIterator<Item = (&'h str, Option<&'h [u8]>)>,
-    ) -> ProcessResult {
-        let partition = match (key, self.topics.partitions(topic)) {
-            (Some(key), Some(count)) => partition_for_key(key, count),
-            _ => ANY_PARTITION,
-        };
-        self.emit_to(topic, partition, timestamp_ms, key, value, headers)
-    }
-
-    /// Writes a record for one partition of a topic.
-    ///
-    /// # Errors
-    /// When the record is larger than Kafka can carry.
-    pub fn emit_to<'h>(
-        &mut self,
-        topic: &str,
-        partition: i32,
-        timestamp_ms: i64,
-        key: Option<&[u8]>,
-        value: Option<&[u8]>,
-        headers: impl IntoIterator<Item = (&'h str, Option<&'h [u8]>)>,
-    ) -> ProcessResult {
-        let output = self.output_topic(topic);
-        self.emit_on(output, partition, timestamp_ms, key, value, headers)
-    }
-
-    /// The number of a topic that is written to, to be looked up once and used for every record.
-    pub fn output_topic(&mut self, topic: &str) -> OutputTopic {
-        OutputTopic(self.outbox.topic(topic))
-    }
-
-    /// As [`emit_to`](Self::emit_to), for a topic that was looked up before.
-    ///
-    /// # Errors
-    /// When the record is larger than Kafka can carry.
-    #[inline]
-    pub fn emit_on<'h>(
-        &mut self,
-        topic: OutputTopic,
-        partition: i32,
-        timestamp_ms: i64,
-        key: Option<&[u8]>,
-        value: Option<&[u8]>,
-        headers: impl IntoIterator<Item = (&'h str, Option<&'h [u8]>)>,
-    ) -> ProcessResult {
-        self.push(topic.0, partition, timestamp_ms, key, value, headers, 0)?;
-        self.counters.produced_records += 1;
-        Ok(())
-    }
-
-    #[allow(clippy::too_many_arguments, reason = "a record has this many parts")]
-    pub(crate) fn push<'h>(
-        &mut self,
-        topic: u32,
-        partition: i32,
-        timestamp_ms: i64,
-        key: Option<&[u8]>,
-        value: Option<&[u8]>,
-        headers: impl IntoIterator<Item = (&'h str, Option<&'h [u8]>)>,
-        slot: u32,
-    ) -> ProcessResult {
-        self.outbox
-            .push(topic, partition, timestamp_ms, key, value, headers, slot)
-            .map_err(|error| {
-                let topic = self
-                    .outbox
-                    .topic_names()
-                    .get(topic as usize)
-                    .cloned()
-                    .unwrap_or_else(|| Arc::from(""));
-                Box::new(Error::Produce {
-                    topic_partition: TopicPartition { topic, partition },
-                    code: "MSG_SIZE_TOO_LARGE".to_owned(),
-                    message: error.to_string(),
-                })
-            })
     }
 
     /// The partition count of a topic, where it is known.

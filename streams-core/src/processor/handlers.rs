@@ -244,17 +244,8 @@ impl TaskContext {
             },
         };
         for letter in letters {
-            let headers = letter
-                .headers
-                .iter()
-                .map(|header| (&*header.key, header.value.as_deref()));
-            self.emit(
-                &letter.topic,
-                letter.timestamp_ms,
-                letter.key.as_deref(),
-                letter.value.as_deref(),
-                headers,
-            )?;
+            self.emit_dead_letter(letter)?;
+            self.counters.produced_records += 1;
             self.counters.dead_letters += 1;
         }
         Ok(())

@@ -10,6 +10,7 @@ mod punctuation;
 mod rows;
 mod sink;
 mod source;
+mod too_large;
 mod user;
 
 pub use api::{ForwardFailed, Processor, ProcessorContext, ProcessorNode, ProcessorSupplier};
@@ -27,5 +28,7 @@ pub use punctuation::{PunctuationType, PunctuatorId};
 pub use rows::{RowReader, SourceRow};
 pub use sink::{Partitions, SinkPartitioner, SinkTarget, TypedSink};
 pub use source::{RecordTimes, Timestamps, TypedSource};
+#[cfg(feature = "kafka")]
+pub(crate) use too_large::{Bound, TOO_LARGE, TooLarge};
 pub use user::catch_user;
 pub(crate) use user::panic_message;

@@ -137,6 +137,15 @@ pub fn finish(state: &mut TaskState, changelog: &ChangelogRestore, position: i64
     ended.map_err(|error| failed(state, error))
 }
 
+/// Ends a replay before it is done: what it has read is kept, and the next one goes on behind it.
+///
+/// # Errors
+/// When the store can't be written.
+pub fn keep(state: &mut TaskState, changelog: &ChangelogRestore) -> ProcessResult {
+    let kept = state.keep_full_restore(changelog.store);
+    kept.map_err(|error| failed(state, error))
+}
+
 /// What a replay came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replayed {

@@ -186,6 +186,7 @@ impl StreamThreadCore {
                     closed.open_ms = now_ms - began_ms;
                 }
                 self.totals.commits += 1;
+                self.given_up = 0;
                 self.note_purgeable();
                 self.given_up_and_committed();
             }
@@ -215,6 +216,7 @@ impl StreamThreadCore {
             ..ClosedEpoch::default()
         });
         self.epoch_size.committed();
+        self.pipelining.committed(self.settings.transaction_timeout_ms);
         self.transaction_overran = false;
         let epoch = self.epoch;
         self.epoch = epoch.wrapping_add(1).max(1);

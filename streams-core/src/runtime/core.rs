@@ -8,6 +8,7 @@ use super::effect::{Effect, GroupIdentity, Outcome};
 use super::epoch_size::EpochSize;
 use super::hanging::HangingWatch;
 use super::meter::AbortReason;
+use super::pipelining::Pipelining;
 use super::plain::Plain;
 use super::settings::{CoreParts, RuntimeSettings, StateOpener};
 use super::slot::{ClosedEpoch, Failing, Owned, Slot};
@@ -50,6 +51,8 @@ pub struct StreamThreadCore {
     pub(super) steps: VecDeque<Step>,
     pub(super) in_flight: Option<Step>,
     pub(super) producer_ready: bool,
+    /// The producer has other settings now: a new one takes its place when nothing is uncommitted.
+    pub(super) renew_producer: bool,
     pub(super) epoch: u32,
     pub(super) transaction_began_ms: Option<i64>,
     /// The open transaction ran out of its time, and that is counted.
@@ -68,12 +71,15 @@ pub struct StreamThreadCore {
     /// What of the start-ups fails, and since when, until it succeeds or gets on.
     pub(super) failing_since_ms: BTreeMap<Failing, i64>,
     pub(super) retries: u32,
+    /// Producers that were given up, one after the other, without a commit in between.
+    pub(super) given_up: u32,
     pub(super) fenced_at_ms: Option<i64>,
     pub(super) reset_next: BTreeSet<TopicPartition>,
     pub(super) fetch_was_empty: bool,
     pub(super) totals: CoreTotals,
     pub(super) commits: super::meter::CommitLog,
     pub(super) epoch_size: EpochSize,
+    pub(super) pipelining: Pipelining,
     pub(super) hanging: HangingWatch,
     /// What tasks counted before they ended or were made anew; as many as tasks that were ever here.
     pub(super) retired: BTreeMap<TaskId, TaskCounters>,
@@ -120,6 +126,7 @@ impl StreamThreadCore {
             steps: VecDeque::new(),
             in_flight: None,
             producer_ready: false,
+            renew_producer: false,
             epoch: 1,
             transaction_began_ms: None,
             transaction_overran: false,
@@ -134,12 +141,14 @@ impl StreamThreadCore {
             start_up_after_ms: 0,
             failing_since_ms: BTreeMap::new(),
             retries: 0,
+            given_up: 0,
             fenced_at_ms: None,
             reset_next: BTreeSet::new(),
             fetch_was_empty: false,
             totals: CoreTotals::default(),
             commits: super::meter::CommitLog::default(),
             epoch_size: EpochSize::default(),
+            pipelining: Pipelining::default(),
             hanging: HangingWatch::default(),
             retired: BTreeMap::new(),
             meters: BTreeMap::new(),
@@ -162,6 +171,7 @@ impl StreamThreadCore {
     /// # Errors
     /// When user code failed for good, or state can't be used.
     pub fn process(&mut self, now_ms: i64, budget: usize) -> ProcessResult<usize> {
+        self.pipelining.told(now_ms);
         let closing = self.closed.is_some() && !self.is_committing();
         if closing || self.commit_blocks_processing() || self.waits_for_commit() || self.is_rejoining() {
             return Ok(0);
@@ -184,6 +194,9 @@ impl StreamThreadCore {
                     self.commit_now = true;
                 }
             }
+        }
+        if done > 0 {
+            self.pipelining.processed(now_ms);
         }
         self.note_progress(done);
         if self.epoch_size.processed(done) {
@@ -212,10 +225,10 @@ impl StreamThreadCore {
         /// would only be held in memory (measured: three times the memory, half as much CPU again, no faster).
         const SENDINGS: usize = 8;
         let much = || self.outbox_bytes() >= self.settings.send_bytes.saturating_mul(SENDINGS);
-        // After a transaction ran out of its time nothing is processed beside one: the thread would hear of the call's end
-        // only after a slow record, and the transaction would be open for so long (design rule 1.11).
-        let bounded = self.epoch_size.limit().is_some();
-        let waits = self.wanted.is_some() || self.claims() || bounded;
+        // The thread would hear of the call's end only after a slow record, and the transaction would be open for so long
+        // (design rule 1.11).
+        let slow = !self.pipelining.may(self.settings.transaction_timeout_ms) || self.epoch_size.limit().is_some();
+        let waits = self.wanted.is_some() || self.claims() || (self.is_transactional() && slow);
         self.is_committing() && (waits || self.is_full() || much())
     }
 
@@ -226,6 +239,7 @@ impl StreamThreadCore {
     /// # Errors
     /// When the thread can't go on.
     pub fn next_effect(&mut self, now_ms: i64) -> ProcessResult<Option<Effect>> {
+        self.pipelining.told(now_ms);
         if self.in_flight.is_some() {
             return Ok(None);
         }
@@ -254,6 +268,7 @@ impl StreamThreadCore {
     /// # Errors
     /// When the thread can't go on.
     pub fn on_outcome(&mut self, outcome: Outcome, now_ms: i64) -> ProcessResult {
+        self.pipelining.told(now_ms);
         let Some(step) = self.in_flight.take() else {
             return Err(Error::bug("an outcome without an effect"));
         };
@@ -277,7 +292,12 @@ impl StreamThreadCore {
         if !self.to_unassign.is_empty() {
             self.steps.push_back(Step::Unassign);
         } else if !self.producer_ready {
+            self.renew_producer = false;
             self.steps.push_back(self.producer_step());
+        } else if self.may_renew_producer() {
+            self.renew_producer = false;
+            self.producer_ready = false;
+            self.steps.push_back(Step::RecreateProducer);
         } else if self.wanted.is_some() {
             if !self.has_claimed() {
                 self.plan_reassignment(now_ms)?;
@@ -341,6 +361,17 @@ impl StreamThreadCore {
     /// Asks for a commit at the next chance, for example before a shutdown.
     pub fn request_commit(&mut self) {
         self.commit_now = true;
+    }
+
+    /// Asks for a new producer in place of this one, whose settings have changed, as soon as nothing that was sent is
+    /// uncommitted.
+    pub fn renew_producer(&mut self) {
+        self.renew_producer = true;
+    }
+
+    fn may_renew_producer(&self) -> bool {
+        let sent = self.closed.is_some() || self.transaction_began_ms.is_some();
+        self.renew_producer && !sent && (self.is_transactional() || !self.has_uncommitted())
     }
 
     /// Whether anything is processed but not committed.

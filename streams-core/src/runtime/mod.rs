@@ -11,6 +11,7 @@ mod global_age;
 mod hanging;
 mod membership;
 mod meter;
+mod pipelining;
 mod plain;
 mod rebuild;
 mod recovery;

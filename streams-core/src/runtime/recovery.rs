@@ -186,6 +186,12 @@ impl StreamThreadCore {
             | FailureClass::Abortable
             | FailureClass::StaleMember
             | FailureClass::Unknown => {
+                /// A producer that is given up so often, one after the other, will not come right.
+                const MOST_GIVEN_UP: u32 = 100;
+                self.given_up += 1;
+                if self.given_up > MOST_GIVEN_UP {
+                    return Err(stop(&step, failure));
+                }
                 tracing::warn!(
                     ?step,
                     code = failure.code,
@@ -212,6 +218,7 @@ impl StreamThreadCore {
         self.transaction_overran = true;
         self.totals.transaction_timeouts += 1;
         let (records, next) = self.epoch_size.timed_out();
+        self.pipelining.timed_out();
         tracing::warn!(
             open_ms,
             timeout_ms,
@@ -305,8 +312,8 @@ impl StreamThreadCore {
         message: &str,
         retriable: bool,
     ) -> ProcessResult {
-        self.in_flight = None;
-        if self.closed.is_none() {
+        let step = self.in_flight.take();
+        if self.closed.is_none() && step != Some(Step::Send) {
             return Ok(()); // of an epoch that was dropped meanwhile; its abort is planned
         }
         let decision = self

@@ -22,9 +22,16 @@ const UNRESOLVED: i64 = i64::MIN;
 const RETRY_MS: i64 = 100;
 
 impl StreamThreadCore {
-    /// The topics' partition counts changed or became known.
+    /// The topics' partition counts, or how large their records may be, changed or became known. Tasks that run already go on
+    /// with what they know.
     pub fn set_topics(&mut self, topics: std::sync::Arc<crate::topics::Topics>) {
         self.topics = topics;
+    }
+
+    /// The topics as they were told last.
+    #[must_use]
+    pub fn topics(&self) -> &std::sync::Arc<crate::topics::Topics> {
+        &self.topics
     }
 
     /// The next step of a start-up. What is ready goes first and waits for nobody: another task's question may have no answer

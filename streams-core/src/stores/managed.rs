@@ -10,7 +10,7 @@ use streams_state::StoreId;
 
 use crate::error::{Error, ProcessResult};
 use crate::metrics::meters::StoreMeter;
-use crate::processor::TaskContext;
+use crate::processor::{OutputTopic, TaskContext};
 use crate::serde::{Format, Serde, SerdeError, SharedSerde};
 use crate::{Change, Headers, Record};
 
@@ -106,8 +106,8 @@ impl CacheBudget {
 /// Where a store's changes are logged.
 #[derive(Clone, Debug)]
 pub struct Changelog {
-    /// The changelog topic's index in the task's outbox.
-    pub(crate) topic: u32,
+    /// The changelog topic's number in the task.
+    pub(crate) topic: OutputTopic,
     /// The task's partition.
     pub(crate) partition: i32,
     /// Under which number acknowledged offsets come back.
@@ -127,15 +127,8 @@ impl Changelog {
     ) -> ProcessResult {
         cx.counters.changelog_records += 1;
         let headers = headers.iter().map(|header| (&*header.key, header.value.as_deref()));
-        cx.push(
-            self.topic,
-            self.partition,
-            timestamp_ms,
-            Some(key),
-            value,
-            headers,
-            self.slot,
-        )
+        let to = (self.topic, self.partition, self.slot);
+        cx.log_row(to, timestamp_ms, key, value, headers)
     }
 }
 

@@ -114,7 +114,7 @@ fn eviction_keeps_the_budget_and_loses_nothing() {
 #[test]
 fn a_delete_is_logged_although_a_scan_has_already_written_it() {
     let changelog = Changelog {
-        topic: 0,
+        topic: crate::processor::OutputTopic::numbered(0),
         partition: 0,
         slot: 1,
     };

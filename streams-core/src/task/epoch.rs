@@ -55,6 +55,7 @@ impl Task {
         let span = self.span.clone();
         let _task = span.enter();
         self.stores.flush(&mut self.cx)?;
+        self.cx.unlogged()?;
         self.cx.state.freeze().map_err(|source| Error::state(self.id, source))?;
         let operator_times: Vec<(String, i64)> = self
             .cx

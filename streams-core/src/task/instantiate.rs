@@ -182,7 +182,7 @@ fn make_stores(
         let changelog = logged.then(|| {
             changelogs.push((id, slot));
             Changelog {
-                topic: cx.outbox.topic(&topic),
+                topic: cx.output_topic(&topic),
                 partition: cx.task().partition,
                 slot,
             }

@@ -190,7 +190,10 @@ impl Task {
             record: &record,
             topic_partition: &queue.topic_partition,
         };
-        source.process(cx, raw)
+        let processed = source.process(cx, raw);
+        // It wins over whatever user code made of it.
+        cx.unlogged()?;
+        processed
     }
 
     fn punctuate_stream_time(&mut self) -> ProcessResult {
@@ -218,7 +221,9 @@ impl Task {
         while let Some((id, callback)) = self.cx.punctuations.take_due(kind, time_ms) {
             self.cx.current = RecordContext::of_punctuation(time_ms);
             let started = self.cx.meters.recording.now_ns();
-            callback(&mut self.cx, id, time_ms)?;
+            let called = callback(&mut self.cx, id, time_ms);
+            self.cx.unlogged()?;
+            called?;
             let meters = &self.cx.meters;
             if let Some(took_ns) = meters.recording.since_ns(started) {
                 meters.punctuations_ns.note(took_ns);

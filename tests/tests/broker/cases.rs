@@ -4,10 +4,14 @@
 mod errors;
 #[path = "cases/fencing.rs"]
 mod fencing;
+#[path = "cases/joins.rs"]
+mod joins;
 #[path = "cases/offsets.rs"]
 mod offsets;
 #[path = "cases/restores.rs"]
 mod restores;
+#[path = "cases/shutdown.rs"]
+mod shutdown;
 #[path = "cases/topics.rs"]
 mod topics;
 
@@ -33,14 +37,14 @@ const THREE: [(&str, Option<&str>, i64); 3] = [("a", Some("x"), 1), ("a", Some("
 /// What comes of it.
 const THREE_COUNTED: [(&str, &str, i64); 3] = [("a", "1", 1), ("a", "2", 2), ("b", "1", 3)];
 
-fn admin() -> AdminClient<DefaultClientContext> {
+pub(crate) fn admin() -> AdminClient<DefaultClientContext> {
     let mut config = rdkafka::ClientConfig::new();
     config.set("bootstrap.servers", broker().bootstrap());
     config.create().unwrap()
 }
 
 /// Waits for an answer of an admin client.
-fn wait<T>(asked: impl Future<Output = T>) -> T {
+pub(crate) fn wait<T>(asked: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.unwrap().block_on(asked)
 }

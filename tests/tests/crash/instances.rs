@@ -47,6 +47,12 @@ pub(crate) enum Work {
     Windows,
     /// Nothing but a record of the name of the instance every 200 ms.
     Punctuate,
+    /// Counts per key and session.
+    Sessions,
+    /// Counts per key and window of 10 ms, emitted when the window is closed.
+    OnClose,
+    /// A table with its versions, and lookups in it.
+    Versions,
 }
 
 impl Work {
@@ -55,7 +61,23 @@ impl Work {
             Work::Count => "count",
             Work::Windows => "windows",
             Work::Punctuate => "punctuate",
+            Work::Sessions => "sessions",
+            Work::OnClose => "on-close",
+            Work::Versions => "versions",
         }
+    }
+
+    fn of(name: &str) -> Self {
+        let all = [
+            Work::Count,
+            Work::Windows,
+            Work::Punctuate,
+            Work::Sessions,
+            Work::OnClose,
+            Work::Versions,
+        ];
+        let found = all.into_iter().find(|work| work.name() == name);
+        found.unwrap_or_else(|| panic!("there is no work {name}"))
     }
 }
 
@@ -276,22 +298,29 @@ fn instance() {
     };
     let properties = properties.iter().map(|line| line.split_once('=').unwrap());
     let config = StreamsConfig::from_properties(properties).unwrap();
-    run(topology(work, name, input, output), config);
+    run(topology(Work::of(work), name, input, output), config);
 }
 
-fn topology(work: &str, name: &str, input: &str, output: &str) -> Topology {
+fn topology(work: Work, name: &str, input: &str, output: &str) -> Topology {
     let builder = StreamsBuilder::new();
-    let stream = builder.stream::<String, String>(input);
-    if work == Work::Count.name() {
-        stream.group_by_key().count("counts").to_stream().to(output);
-    } else if work == Work::Windows.name() {
-        let windows = TimeWindows::of(MINUTE).grace(MINUTE);
-        let counts = stream.group_by_key().windowed_by(windows).count("counts").to_stream();
-        let plain = counts.select_key(|windowed, _| format!("{}@{}", windowed.key, windowed.window.start_ms));
-        plain.to(output);
-    } else {
-        let name = name.to_owned();
-        stream.process(move || Punctuate { name: name.clone() }).to(output);
+    match work {
+        Work::Count => {
+            let stream = builder.stream::<String, String>(input);
+            stream.group_by_key().count("counts").to_stream().to(output);
+        }
+        Work::Windows => {
+            let windows = TimeWindows::of(MINUTE).grace(MINUTE);
+            let grouped = builder.stream::<String, String>(input).group_by_key();
+            let counts = grouped.windowed_by(windows).count("counts").to_stream();
+            let plain = counts.select_key(|windowed, _| format!("{}@{}", windowed.key, windowed.window.start_ms));
+            plain.to(output);
+        }
+        Work::Punctuate => {
+            let name = name.to_owned();
+            let stream = builder.stream::<String, String>(input);
+            stream.process(move || Punctuate { name: name.clone() }).to(output);
+        }
+        Work::Sessions | Work::OnClose | Work::Versions => crate::restores::topology(work, &builder, input, output),
     }
     builder.build().unwrap()
 }

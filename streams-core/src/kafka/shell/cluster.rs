@@ -36,6 +36,8 @@ pub(super) fn failure_of(error: &ClientError) -> CallFailure {
 pub(super) struct Cluster {
     admin: AdminClient,
     policies: BTreeMap<String, (Cleanup, i64)>,
+    /// How large batches of topics may be, by name; `None` = it may not be asked.
+    sizes: BTreeMap<String, Option<usize>>,
 }
 
 impl Cluster {
@@ -43,6 +45,7 @@ impl Cluster {
         Cluster {
             admin,
             policies: BTreeMap::new(),
+            sizes: BTreeMap::new(),
         }
     }
 
@@ -128,6 +131,57 @@ impl Cluster {
             facts.push((partition.clone(), fact));
         }
         Ok(facts)
+    }
+
+    /// Asks how large batches of these topics may be, as far as that is not known: `max.message.bytes`, and no more than a
+    /// segment. What is not answered is asked again the next time.
+    pub(super) fn learn_sizes(&mut self, topics: &[String]) {
+        let unknown = topics.iter().filter(|topic| !self.sizes.contains_key(*topic));
+        let unknown: Vec<&str> = unknown.map(String::as_str).collect();
+        let described = match self.admin.describe_configs_of(&unknown, QUESTION_MS) {
+            Ok(described) => described,
+            Err(error) => {
+                tracing::debug!(%error, "how large records may be is asked again later");
+                return;
+            }
+        };
+        for (topic, configs) in described {
+            match configs {
+                Ok(configs) => {
+                    let number = |key: &str| configs.get(key)?.value.as_ref()?.parse::<usize>().ok();
+                    let bytes = [number("max.message.bytes"), number("segment.bytes")];
+                    self.sizes.insert(topic, bytes.into_iter().flatten().min());
+                }
+                Err(error) if matches!(error.kind, ClientErrorKind::Denied(_)) => {
+                    tracing::warn!(%error, "how large records of a topic may be is not known: one that is too large is refused by the broker, and then no handler can let it pass");
+                    self.sizes.insert(topic, None);
+                }
+                // It does not exist yet, for example.
+                Err(error) => tracing::debug!(%error, "how large records may be is asked again later"),
+            }
+        }
+    }
+
+    /// As [`learn_sizes`](Self::learn_sizes) for one topic, known or not; answers how large a batch may be.
+    pub(super) fn learn_size_again(&mut self, topic: &str) -> Option<usize> {
+        let before = self.sizes.remove(topic);
+        self.learn_sizes(&[topic.to_owned()]);
+        if let (Some(before), false) = (before, self.sizes.contains_key(topic)) {
+            self.sizes.insert(topic.to_owned(), before);
+        }
+        self.size_of(topic)
+    }
+
+    /// How large a batch of the topic may be, where it is known.
+    pub(super) fn size_of(&self, topic: &str) -> Option<usize> {
+        self.sizes.get(topic).copied().flatten()
+    }
+
+    /// How large batches may be, by topic.
+    pub(super) fn sizes(&self) -> impl Iterator<Item = (&str, usize)> {
+        self.sizes
+            .iter()
+            .filter_map(|(topic, bytes)| bytes.map(|bytes| (topic.as_str(), bytes)))
     }
 
     pub(super) fn offsets(

@@ -8,13 +8,16 @@ use super::committer::{CALL_BOUND_MS, CallError, CommitCall, Committer, Finished
 use super::hooks;
 use super::offsets;
 use super::restorer::Restorer;
+use super::sizes::Sizes;
 use crate::TopicPartition;
 use crate::error::{Error, ProcessResult};
 use crate::kafka::admin::{Isolation, OffsetSpec};
 use crate::kafka::consumer::{AssignedPartition, BatchConsumer};
 use crate::kafka::errors::{ClientError, Reaction, TxnError, TxnErrorClass};
 use crate::kafka::group::CommandSender;
-use crate::kafka::producer::{GroupIdentity, OffsetCommit, Reports as DeliveryReports, TransactionalProducer};
+use crate::kafka::producer::{
+    DeliveryFailure, GroupIdentity, OffsetCommit, Reports as DeliveryReports, TransactionalProducer,
+};
 use crate::membership::MembershipCommand;
 use crate::runtime::{CallFailure, CommittedOffset, Effect, FailureClass, Outcome, ResetTo, StreamThreadCore};
 
@@ -40,6 +43,7 @@ pub(super) struct Clients {
     /// Whether there are transactions (exactly once).
     pub(super) transactional: bool,
     pub(super) producer_config: Vec<(String, String)>,
+    pub(super) sizes: Sizes,
     pub(super) cluster: Cluster,
     pub(super) restorer: Restorer,
     pub(super) membership: CommandSender,
@@ -233,10 +237,15 @@ impl Clients {
         self.producer.as_ref().ok_or_else(|| Error::bug("there is no producer"))
     }
 
+    fn new_producer(&mut self) -> Result<TransactionalProducer, TxnError> {
+        let config = self.sizes.producer(&mut self.cluster, &self.producer_config);
+        TransactionalProducer::new(&config)
+    }
+
     fn init(&mut self) -> Outcome {
         let made = match self.producer.take() {
             Some(producer) => Ok(producer),
-            None => TransactionalProducer::new(&self.producer_config),
+            None => self.new_producer(),
         };
         match made {
             Ok(producer) => {
@@ -253,7 +262,7 @@ impl Clients {
         if self.producer.is_some() {
             return Outcome::Done;
         }
-        match TransactionalProducer::new(&self.producer_config) {
+        match self.new_producer() {
             Ok(producer) => {
                 self.producer = Some(producer);
                 Outcome::Done
@@ -302,8 +311,8 @@ impl Clients {
         let Some(producer) = &mut self.producer else {
             return Err(Error::bug("there is no producer"));
         };
-        let mut dropped = 0;
-        for outbox in core.outboxes() {
+        let (mut dropped, mut failed_before) = (0, false);
+        'all: for outbox in core.outboxes() {
             let mut first = 0;
             while let Err(error) = producer.send_from(outbox, first) {
                 let topic_partition = TopicPartition::new(error.topic.clone(), error.partition);
@@ -311,33 +320,54 @@ impl Clients {
                     return Ok(Some(class_failed(error.class, &error.name, &error.message)));
                 }
                 if error.name == WRONG_STATE {
-                    // An earlier record failed and the transaction has to be aborted; what about is in its report.
-                    return Ok(Some(class_failed(
-                        TxnErrorClass::Abortable,
-                        &error.name,
-                        &error.message,
-                    )));
+                    failed_before = true;
+                    break 'all;
                 }
-                let changelog = outbox
-                    .iter_from(error.index)
-                    .next()
-                    .is_some_and(|record| record.slot > 0);
-                if changelog || !TOO_LARGE.contains(&&*error.name) {
+                let record = outbox.iter_from(error.index).next();
+                let too_large = TOO_LARGE.contains(&&*error.name);
+                let message = match too_large {
+                    true => self.sizes.above_the_clients(topic_partition.clone(), record.as_ref()),
+                    false => error.message,
+                };
+                if record.is_some_and(|record| record.slot > 0) || !too_large {
                     // A store must never be ahead of its changelog, whatever the handler says.
                     return Err(Box::new(Error::Produce {
                         topic_partition,
                         code: error.name,
-                        message: error.message,
+                        message,
                     }));
                 }
-                core.may_drop(&topic_partition, &error.name, &error.message)?;
+                core.may_drop(&topic_partition, &error.name, &message)?;
                 dropped += 1;
                 first = error.index + 1;
             }
         }
+        if failed_before {
+            return self.failed_before(core);
+        }
         core.outboxes_sent();
         core.count_dropped(dropped);
         Ok(Some(hooked("after-send", Outcome::Done)))
+    }
+
+    /// Something that was sent before has failed, and the transaction takes no more. What it was decides: it would be met
+    /// again and again if the transaction were only aborted.
+    fn failed_before(&mut self, core: &mut StreamThreadCore) -> ProcessResult<Option<Outcome>> {
+        let producer = self.producer()?;
+        // librdkafka gives up what is on its way, so this is short.
+        if let Err(error) = producer.flush(SLICE_MS) {
+            tracing::debug!(%error, "records of a failed transaction are still on their way");
+        }
+        let reports = producer.reports(self.producer_epoch);
+        if let Some(failure) = reports.failed.into_iter().next() {
+            return self.undelivered(core, &failure);
+        }
+        // Not a record: a partition that may not be written to, for example. Nothing can be committed now, and the answer
+        // says why.
+        match self.producer()?.commit(SLICE_MS) {
+            Ok(()) => Err(Error::bug("a transaction that takes no records was committed")),
+            Err(error) => Ok(Some(refused(&error))),
+        }
     }
 
     /// Looks at the delivery reports of the epoch, which are all in. `None`: the core was told.
@@ -348,28 +378,45 @@ impl Clients {
             false => DeliveryReports::default(),
         };
         if !self.transactional {
-            return Ok(Some(match offsets::replacing(&reports) {
+            let replacing = offsets::replacing(&reports).or_else(|| {
+                let too_large = reports.failed.iter().find(|failure| failure.name == TOO_LARGE[0])?;
+                let lowered = self.sizes.refused(&mut self.cluster, core, &too_large.topic);
+                lowered.then_some(too_large)
+            });
+            return Ok(Some(match replacing {
                 Some(failure) => class_failed(TxnErrorClass::Fatal, &failure.name, &failure.message),
                 None => hooked("after-flush-before-offsets", offsets::flushed(&reports)),
             }));
         }
         if let Some(failure) = reports.failed.first() {
-            let topic_partition = TopicPartition::new(failure.topic.clone(), failure.partition);
-            return match failure.reaction() {
-                Reaction::ReplaceProducer => Ok(Some(class_failed(
-                    TxnErrorClass::Fatal,
-                    &failure.name,
-                    &failure.message,
-                ))),
-                reaction => {
-                    let retriable = offsets::is_retriable(reaction);
-                    core.on_undelivered(&topic_partition, &failure.name, &failure.message, retriable)
-                        .map(|()| None)
-                }
-            };
+            return self.undelivered(core, failure);
         }
         let flushed = Outcome::Flushed(offsets::reports_of(&reports));
         Ok(Some(hooked("after-flush-before-offsets", flushed)))
+    }
+
+    /// A record of the transaction was not delivered. `None`: the core was told.
+    fn undelivered(
+        &mut self,
+        core: &mut StreamThreadCore,
+        failure: &DeliveryFailure,
+    ) -> ProcessResult<Option<Outcome>> {
+        let DeliveryFailure {
+            topic, name, message, ..
+        } = failure;
+        let lowered = TOO_LARGE.contains(&&**name) && self.sizes.refused(&mut self.cluster, core, topic);
+        match failure.reaction() {
+            Reaction::ReplaceProducer => Ok(Some(class_failed(TxnErrorClass::Fatal, name, message))),
+            // A producer with smaller batches, and tasks that know the limit.
+            _ if lowered => Ok(Some(class_failed(TxnErrorClass::Fatal, name, message))),
+            reaction => {
+                let retriable = offsets::is_retriable(reaction);
+                let message = format!("{message}{}", self.sizes.explain(&self.cluster, topic, name));
+                let topic_partition = TopicPartition::new(topic.clone(), failure.partition);
+                core.on_undelivered(&topic_partition, name, &message, retriable)
+                    .map(|()| None)
+            }
+        }
     }
 
     fn purge(&self, before: &[(TopicPartition, i64)]) -> Outcome {

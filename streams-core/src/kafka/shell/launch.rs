@@ -11,6 +11,7 @@ use super::committer::Committer;
 use super::effects::Clients;
 use super::instance::{Inner, ThreadHandle};
 use super::restorer::Restorer;
+use super::sizes::Sizes;
 use super::state::State;
 use super::thread::{Shared, StreamThread, ThreadEvent, admin};
 use crate::config::{ClientIds, ProcessingGuarantee};
@@ -102,6 +103,11 @@ impl Launcher {
             committer,
             pipelined: config.commit_pipelined,
             transactional: config.processing_guarantee == ProcessingGuarantee::ExactlyOnceV2,
+            sizes: Sizes::new(
+                &inner.plan,
+                config.errors_dead_letter_queue_topic_name.as_deref(),
+                &config.producer_properties(ids, number),
+            ),
             producer_config: config.producer_properties(ids, number),
             cluster: Cluster::new(admin(&config.admin_properties(ids))?),
             restorer: Restorer::new(

@@ -13,6 +13,7 @@ mod launch;
 mod offsets;
 mod restorer;
 mod shares;
+mod sizes;
 mod state;
 mod streams;
 mod supervise;

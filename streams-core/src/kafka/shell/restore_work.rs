@@ -260,6 +260,9 @@ impl Worker {
         let task_span = running.task_span.clone();
         let _task = task_span.enter();
         let failure = failure.or_else(|| running.finish(&self.thread_id).err());
+        if failure.is_some() {
+            running.keep();
+        }
         let ids: Vec<PartitionId> = running.parts.iter().map(|part| part.id).collect();
         if let Some(consumer) = &mut self.consumer {
             if let Err(error) = consumer.incremental_unassign(&ids) {
@@ -354,6 +357,15 @@ impl Running {
                 .map(|(part, changelog)| offsets(part.position, changelog.to))
                 .sum(),
             hanging: self.standstill.is_hanging(),
+        }
+    }
+
+    /// The restore ends before it is done: what has been read need not be read again.
+    fn keep(&mut self) {
+        for changelog in &self.job.changelogs {
+            if let Err(error) = restore::keep(&mut self.job.state, changelog) {
+                tracing::warn!(task_id = %self.job.task, store = changelog.name, %error, "what was restored could not be kept; it is read again");
+            }
         }
     }
 

@@ -471,8 +471,13 @@ impl StreamThread {
     /// Learns the partition counts; false = the cluster does not answer now.
     fn refresh_topics(&mut self) -> ProcessResult<bool> {
         let error = match self.clients.cluster.topics(&self.plan) {
-            Ok(topics) => {
+            Ok(mut topics) => {
                 self.unanswered_since_ms = None;
+                let Clients { sizes, cluster, .. } = &mut self.clients;
+                sizes.learn(cluster, &mut topics);
+                if sizes.are_batches_too_large(cluster) {
+                    self.core.renew_producer();
+                }
                 self.core.set_topics(Arc::new(topics));
                 return Ok(true);
             }

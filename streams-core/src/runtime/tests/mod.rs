@@ -8,12 +8,14 @@ mod faults;
 mod global;
 mod meters;
 mod nodes;
+mod outages;
 mod pipeline;
 mod punctual;
 mod reactions;
 mod rebalance;
 mod restoring;
 mod rules;
+mod sizes;
 mod spans;
 mod storm;
 mod tables;
@@ -46,6 +48,8 @@ pub(super) struct World {
     pub(super) tasks: Vec<TaskId>,
     /// Where state outlives the process, if it does.
     pub(super) disk: Option<MemoryDisk>,
+    /// `max.message.bytes` of topics.
+    pub(super) max_message_bytes: Vec<(&'static str, usize)>,
     pub(super) effects: usize,
     pub(super) trace: Vec<String>,
 }
@@ -86,6 +90,7 @@ impl World {
             process: None,
             tasks: vec![TaskId::new(0, 0), TaskId::new(0, 1)],
             disk: None,
+            max_message_bytes: Vec::new(),
             effects: 0,
             trace: Vec::new(),
         }
@@ -115,6 +120,9 @@ impl World {
         let mut topics = Topics::new("app");
         for topic in self.broker.topic_names() {
             topics.set_partitions(topic, self.broker.partitions(topic).unwrap());
+        }
+        for (topic, bytes) in &self.max_message_bytes {
+            topics.set_max_message_bytes(topic, *bytes);
         }
         let disk = self.disk.clone();
         let opener = move |task: TaskId, specs: Vec<StoreSpec>| match &disk {

@@ -288,6 +288,36 @@ pub(super) fn billing() -> Topology {
     topology
 }
 
+/// User code that makes nothing of a failure.
+struct Heedless(Rc<dyn Downstream<Bytes, Bytes>>);
+
+impl Downstream<Bytes, Bytes> for Heedless {
+    fn process(&self, cx: &mut TaskContext, record: Record<'_, Bytes, Bytes>) -> ProcessResult {
+        let _ = self.0.process(cx, record);
+        Ok(())
+    }
+}
+
+/// As `counting`, by a processor that goes on when the store fails.
+pub(super) fn heedless_counting() -> Topology {
+    let mut topology = base();
+    let heedless = |builder: &mut NodeBuilder<'_>| {
+        let children = Rc::new(builder.children::<Bytes, Bytes>()?);
+        let store: Rc<KeyValueStore<Bytes, i64>> = builder.store("counts")?;
+        let count = Rc::new(Count { store, children });
+        Ok(AnyNode::new::<Bytes, Bytes>(Rc::new(Heedless(count))))
+    };
+    topology.add_processor("count", &["source"], Arc::new(heedless));
+    topology.add_store(StoreDefinition {
+        spec: StoreSpec::key_value("counts"),
+        changelog: Some(ChangelogDefinition::of(&StoreSpec::key_value("counts"))),
+        factory: Arc::new(CountStore),
+        global: false,
+    });
+    topology.connect_store("count", "counts");
+    topology
+}
+
 pub(super) fn counting() -> Topology {
     let mut topology = base();
     topology.add_processor("count", &["source"], Arc::new(count));

@@ -340,18 +340,20 @@ fn an_epoch_that_fills_the_memory_waits_for_the_one_before() {
     assert!(core.buffered() > 0, "there is nothing left that could wait");
 }
 
-#[test]
-fn rule_1_11_a_record_slower_than_the_transaction_timeout_gets_through_beside_commits() {
-    const RECORDS: usize = 6;
+/// Runs until everything is out; `took_ms` says how long the record of a number takes. The thread hears how a call ended only
+/// when the record in hand is done, and the broker ends a transaction that takes too long. Answers how many ran out of
+/// their time.
+fn run_slow(records: usize, took_ms: impl Fn(usize, i64) -> i64) -> u64 {
     let mut world = World::new(copy(), 1);
     let timeout_ms = world.settings.transaction_timeout_ms;
-    world.feed((0..RECORDS).map(|at| ("a", at as i64)));
+    // Little is written, so no transaction begins before its epoch is closed.
+    world.settings.send_bytes = 128 << 10;
+    world.feed((0..records).map(|at| ("a", at as i64)));
     world.start();
-    let mut away: Option<Effect> = None;
-    for _ in 0..2_000 {
+    let (mut away, mut processed): (Option<Effect>, usize) = (None, 0);
+    for _ in 0..records * 400 {
         world.broker.end_overdue(world.now_ms, timeout_ms);
         let process = world.process.as_mut().unwrap();
-        // The thread hears how a call ended only when the record in hand is done.
         let mut effect = away.take();
         loop {
             effect = match effect {
@@ -372,11 +374,36 @@ fn rule_1_11_a_record_slower_than_the_transaction_timeout_gets_through_beside_co
         }
         let mut fetched = process.shell.fetch(&world.broker, 3);
         process.core.accept(&mut fetched).unwrap();
-        let done = process.core.process(world.now_ms, 1).unwrap() as i64;
-        world.now_ms += 1 + done * 2 * timeout_ms;
-        if world.all("out").len() == RECORDS {
-            return;
+        let done = process.core.process(world.now_ms, 1).unwrap();
+        world.now_ms += 1;
+        for _ in 0..done {
+            world.now_ms += took_ms(processed, timeout_ms);
+            processed += 1;
+        }
+        if world.all("out").len() == records {
+            return world.core().status().totals.transaction_timeouts;
         }
     }
-    panic!("{} of {RECORDS} records got through", world.all("out").len());
+    panic!("{} of {records} records got through", world.all("out").len());
+}
+
+#[test]
+fn rule_1_11_records_slower_than_the_transaction_timeout_get_through_beside_commits_without_a_time_out() {
+    assert_eq!(run_slow(6, |_, timeout_ms| 2 * timeout_ms), 0);
+    assert_eq!(run_slow(100, |_, timeout_ms| 2 * timeout_ms), 0);
+}
+
+#[test]
+fn rule_1_11_after_one_time_out_slow_records_meet_no_other() {
+    let slow_from_the_tenth = |number, timeout_ms| if number < 10 { 1 } else { 2 * timeout_ms };
+    let timeouts = run_slow(100, slow_from_the_tenth);
+    assert!(timeouts <= 1, "{timeouts} transactions ran out of their time");
+}
+
+/// One of ten: each wrong guess doubles the caution.
+#[test]
+fn rule_1_11_a_slow_record_now_and_then_costs_few_time_outs() {
+    let one_of_ten = |number, timeout_ms| if number % 10 == 9 { 2 * timeout_ms } else { 1 };
+    let timeouts = run_slow(400, one_of_ten);
+    assert!(timeouts <= 4, "{timeouts} transactions ran out of their time");
 }

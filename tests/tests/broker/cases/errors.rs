@@ -78,3 +78,60 @@ fn case_ts_minus_one_is_skipped_or_dated_where_that_is_asked_for() {
         expected(&[("a", "X", 7), ("b", "Y", 7), ("c", "Z", 9)])
     );
 }
+
+/// `in` → upper case → `out`, which takes batches of 100,000 bytes; the second of three records has 500,000.
+fn with_a_large_record(case: &str) -> Local {
+    let mut app = Local::without_topics(case, |builder, names| {
+        let stream = builder.stream::<String, String>(names.of("in"));
+        stream.map_values(|_, value| value.to_uppercase()).to(names.of("out"));
+    });
+    app.topic("in", 1, &[]);
+    app.topic("out", 1, &[("max.message.bytes", "100000")]);
+    let large = "x".repeat(500_000);
+    app.produce(
+        "in",
+        &[
+            ("a", Some("small1"), 1),
+            ("b", Some(&large), 2),
+            ("c", Some("small2"), 3),
+        ],
+    );
+    app
+}
+
+#[test]
+fn case_eos_record_too_large_stops_and_names_topic_and_sizes() {
+    let app = with_a_large_record("large-fail");
+    let error = wait_error(&app.start());
+    // 61 for the batch, and 11 beside key and value.
+    for words in [
+        app.name("out"),
+        "500073 bytes",
+        "takes 100000",
+        "max.message.bytes",
+        "murmur2",
+    ] {
+        assert!(error.contains(words), "{words}: {error}");
+    }
+    let rows = app.rows("out");
+    assert!(rows.is_empty() || rows == expected(&[("a", "SMALL1", 1)]), "{rows:?}");
+    let committed = app.kafka().topics().committed_offsets(&app.id, app.name("in")).unwrap();
+    assert!(committed.get(&0).is_none_or(|offset| *offset <= 1), "{committed:?}");
+}
+
+#[test]
+fn case_eos_record_too_large_is_dropped_and_counted_where_a_handler_says_so() {
+    let app = with_a_large_record("large-resume");
+    let handlers = streams_dsl::ErrorHandlers {
+        production: std::sync::Arc::new(streams_dsl::LogAndContinue),
+        ..streams_dsl::ErrorHandlers::default()
+    };
+    let streams = app.instance_at(app.state.path());
+    streams.set_error_handlers(handlers);
+    streams.start().unwrap();
+    app.wait_committed(&streams, "in", 3);
+    stop(&streams);
+    assert_eq!(app.rows("out"), expected(&[("a", "SMALL1", 1), ("c", "SMALL2", 3)]));
+    let status = streams.threads()[0].status.clone().unwrap();
+    assert_eq!((status.counters.dropped_records, status.totals.aborts), (1, 0));
+}

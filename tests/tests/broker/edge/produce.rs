@@ -284,3 +284,47 @@ fn commits_of_100_records_are_timed() {
     );
     assert_eq!(kafka().collect(&topic).unwrap().len(), 10_000);
 }
+
+/// A call that ran into its timeout leaves its request behind. When that is answered beside the next call, librdkafka takes
+/// the one for the other and says `_STATE`: no reason to stop, but for a new producer, which settles the transaction.
+#[test]
+fn a_commit_asked_for_in_tiny_slices_ends_committed_or_asks_for_a_new_producer() {
+    let topic = topic("edge-slices", 1, &[]);
+    let mut producer = transactional(&topic);
+    let (mut committed, mut unknown) = (Vec::new(), Vec::new());
+    for number in 0..40 {
+        let begun = producer.begin();
+        let sent = begun.map_err(|error| error.reaction()).and_then(|_| {
+            producer.send_all(&numbers(&topic, 0, number..number + 1, 0)).unwrap();
+            loop {
+                match producer.commit(0) {
+                    Ok(()) => return Ok(()),
+                    Err(error) if error.reaction() == Reaction::Again => {}
+                    Err(error) => return Err(error.reaction()),
+                }
+            }
+        });
+        match sent {
+            Ok(()) => committed.push(number.to_string()),
+            Err(reaction) => {
+                assert_eq!(reaction, Reaction::ReplaceProducer, "record {number}");
+                unknown.push(number.to_string());
+                drop(producer);
+                producer = transactional(&topic);
+            }
+        }
+    }
+    println!(
+        "{} committed, {} settled by a new producer",
+        committed.len(),
+        unknown.len()
+    );
+    let records = kafka().collect(&topic).unwrap();
+    let values: Vec<_> = records.iter().map(|record| record.value_text()).collect();
+    let known: Vec<_> = values
+        .iter()
+        .filter(|value| !unknown.contains(value))
+        .cloned()
+        .collect();
+    assert_eq!(known, committed, "what was said to be committed is there, once");
+}
