@@ -267,6 +267,17 @@ pub enum Fetched {
     Error(FetchError),
 }
 
+impl Fetched {
+    /// How many records it brings.
+    #[must_use]
+    pub fn records(&self) -> usize {
+        match self {
+            Fetched::Records(batch) => batch.len(),
+            Fetched::Eof { .. } | Fetched::Error(_) => 0,
+        }
+    }
+}
+
 /// An error met while fetching, of one partition or of the whole client.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("fetching failed ({kind:?}): {message}")]

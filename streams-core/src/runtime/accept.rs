@@ -13,7 +13,7 @@ impl StreamThreadCore {
     /// # Errors
     /// When a partition can't be read any more.
     pub fn accept(&mut self, fetched: &mut Vec<Fetched>) -> ProcessResult {
-        self.fetch_was_empty = !fetched.iter().any(|f| matches!(f, Fetched::Records(_)));
+        self.fetched_records = fetched.iter().map(Fetched::records).sum();
         for item in fetched.drain(..) {
             match item {
                 Fetched::Records(batch) => match self.owner(batch.partition, batch.incarnation) {

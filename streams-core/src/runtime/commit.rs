@@ -31,7 +31,7 @@ impl StreamThreadCore {
         let since_ms = now_ms - self.last_commit_ms;
         self.commit_now
             || since_ms >= self.settings.commit_interval_ms
-            || (self.settings.commit_adaptive && self.is_drained() && since_ms >= self.drained_pause_ms())
+            || (self.settings.commit_adaptive && self.is_caught_up() && since_ms >= self.adaptive_pause_ms())
     }
 
     /// When the next commit is due if nothing more comes.
@@ -39,24 +39,27 @@ impl StreamThreadCore {
         if self.commit_now {
             return now_ms;
         }
-        let drained = self.settings.commit_adaptive && self.running().all(Task::is_drained);
-        let after_ms = if drained {
-            self.drained_pause_ms().min(self.settings.commit_interval_ms)
+        let after_ms = if self.settings.commit_adaptive && self.is_caught_up() {
+            self.adaptive_pause_ms().min(self.settings.commit_interval_ms)
         } else {
             self.settings.commit_interval_ms
         };
         self.last_commit_ms.saturating_add(after_ms)
     }
 
-    /// Drained commits keep a distance, so that a trickle of records does not become a flood of transactions.
-    fn drained_pause_ms(&self) -> i64 {
+    /// Adaptive commits keep a distance, so that a trickle of records does not become a flood of transactions.
+    fn adaptive_pause_ms(&self) -> i64 {
         const LEAST_MS: i64 = 10;
         const TIMES_THE_LAST: i64 = 4;
         (self.last_commit_took_ms * TIMES_THE_LAST).max(LEAST_MS)
     }
 
-    fn is_drained(&self) -> bool {
-        self.fetch_was_empty && self.running().all(Task::is_drained)
+    /// Whether all that had arrived is processed. Not whether the log ends here: records that come one by one, each
+    /// before the last was committed, would wait for the interval for ever. A fetch that brings much means a backlog;
+    /// then throughput counts, and the interval holds.
+    fn is_caught_up(&self) -> bool {
+        const FEW_RECORDS: usize = 1_000;
+        self.fetched_records <= FEW_RECORDS && self.running().all(|task| task.buffered() == 0)
     }
 
     /// Whether what is uncommitted has taken all the memory there is for it.

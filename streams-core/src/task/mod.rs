@@ -236,11 +236,6 @@ impl Task {
         Ok(done)
     }
 
-    /// Whether the broker's records are all processed and nothing waits.
-    pub(crate) fn is_drained(&self) -> bool {
-        self.queues.iter().all(PartitionQueue::is_drained)
-    }
-
     /// Whether a commit would have something of this task.
     pub(crate) fn is_touched(&self) -> bool {
         self.touched || self.ahead

@@ -1,9 +1,12 @@
 //! A stream thread: one OS thread with its own core, clients and membership. Fetch, process, carry out effects, again.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, TryRecvError};
-use std::sync::{Arc, Mutex, PoisonError};
+mod events;
+mod group;
+mod publish;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 
 use streams_state::MemoryBudget;
@@ -13,13 +16,14 @@ use super::effects::Clients;
 use super::shares::{Share, Shares};
 use super::state::State;
 use super::uncaught::Uncaught;
-use crate::TaskId;
+pub(super) use events::{Removal, Shared, ThreadEvent};
+
 use crate::error::{Error, ProcessResult};
 use crate::fetch::Fetched;
 use crate::kafka::admin::AdminClient;
-use crate::membership::{MemberEpoch, MembershipEvent, StatusCode, TaskGate};
+use crate::membership::{MembershipEvent, TaskGate};
 use crate::metrics::publish::{Phase, ThreadMetrics};
-use crate::runtime::{CoreStatus, FailureClass, GroupIdentity, Reaction, RestoreProgress, StreamThreadCore};
+use crate::runtime::{Reaction, StreamThreadCore};
 use crate::topology::TopologyPlan;
 
 /// Records taken from the client and processed in one round, so that commits and the group are looked at in between.
@@ -32,76 +36,14 @@ const FAST_MS: i64 = 5;
 const SLOW_MS: i64 = 20;
 /// How long a thread that can only wait for its commit does so before it looks at the group again, milliseconds.
 const COMMIT_WAIT_MS: u64 = 20;
-/// How long an event waits for an answer of the cluster before it is tried again, milliseconds.
-const RETRY_MS: i64 = 200;
 /// How often the group is told that this thread is alive, milliseconds.
 const ALIVE_MS: i64 = 100;
-/// How often the thread's status is published, milliseconds.
-const PUBLISH_MS: i64 = 100;
-/// How often the storage is asked about itself for metrics, milliseconds.
-const DEEP_MS: i64 = 10_000;
 /// Effects that the committer carries out and measures.
 const HANDED_OVER: [&str; 4] = ["flush", "send-offsets", "commit", "commit-offsets"];
 /// How long a leave may take.
 const LEAVE_WAIT: Duration = Duration::from_secs(2);
 /// How long the last commit of a stopping thread may take if nothing else was said, milliseconds.
 const STOP_MS: i64 = 30_000;
-
-/// What a stream thread tells the instance.
-#[derive(Debug)]
-pub(super) enum ThreadEvent {
-    /// Its state as seen from outside.
-    State { thread: usize, state: State },
-    /// It ended, well or with an error about which something has to be done.
-    Ended { thread: usize, reaction: Option<Reaction> },
-    /// The group wants every instance to stop.
-    ShutdownApplication { detail: String },
-    /// The application wants one more thread; answered with its name, `None` while the instance does not run.
-    Add {
-        answer: Sender<ProcessResult<Option<String>>>,
-    },
-    /// The application wants one thread less. `caller` is the name of the thread that asks.
-    Remove {
-        caller: Option<String>,
-        answer: Sender<Removal>,
-    },
-    /// The threads were told to stop: look whether all is over.
-    Stopping,
-}
-
-/// How the removal of a thread goes.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Removal {
-    /// There is none to remove.
-    NoThread,
-    /// This one was told to end.
-    Told(String),
-    /// It has ended.
-    Gone,
-}
-
-/// What a thread and the instance share.
-#[derive(Default)]
-pub(super) struct Shared {
-    pub(super) stop: AtomicBool,
-    status: Mutex<Option<CoreStatus>>,
-    restores: Mutex<BTreeMap<TaskId, RestoreProgress>>,
-}
-
-impl Shared {
-    pub(super) fn restores(&self) -> BTreeMap<TaskId, RestoreProgress> {
-        self.restores.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn set(&self, status: CoreStatus, restores: BTreeMap<TaskId, RestoreProgress>) {
-        *self.status.lock().unwrap_or_else(PoisonError::into_inner) = Some(status);
-        *self.restores.lock().unwrap_or_else(PoisonError::into_inner) = restores;
-    }
-
-    pub(super) fn status(&self) -> Option<CoreStatus> {
-        self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
 
 /// Everything a stream thread is made of.
 pub(super) struct StreamThread {
@@ -211,7 +153,8 @@ impl StreamThread {
             message: error.to_string(),
         })?;
         let (polled_ms, polled_ns) = (self.clock.now_ms(), Clock::now_ns());
-        self.metrics.polled(polled_ns - polling_ns, records_in(&fetched));
+        self.metrics
+            .polled(polled_ns - polling_ns, fetched.iter().map(Fetched::records).sum());
         self.core.accept(&mut fetched)?;
         self.fetched = fetched;
         let records = self.process(polled_ms)?;
@@ -311,250 +254,6 @@ impl StreamThread {
         u64::try_from(soonest).unwrap_or(0)
     }
 
-    /// Applies what the group says, in order, each event whole before the next.
-    fn membership(&mut self) -> ProcessResult {
-        loop {
-            let event = match self.waiting.take() {
-                Some((event, next_ms)) if self.clock.now_ms() < next_ms => {
-                    self.waiting = Some((event, next_ms));
-                    return Ok(());
-                }
-                Some((event, _)) => event,
-                None => match self.events.try_recv() {
-                    Ok(event) => event,
-                    Err(TryRecvError::Empty) => return self.missing_topics(),
-                    Err(TryRecvError::Disconnected) if self.closing => return Ok(()),
-                    Err(TryRecvError::Disconnected) => {
-                        return Err(Box::new(Error::Membership {
-                            message: "the membership thread has ended: restart the instance".to_owned(),
-                        }));
-                    }
-                },
-            };
-            self.apply(event)?;
-        }
-    }
-
-    fn apply(&mut self, event: MembershipEvent) -> ProcessResult {
-        match event {
-            MembershipEvent::Assigned {
-                assignment,
-                member,
-                active,
-                ready,
-                status,
-                standby,
-            } => {
-                for status in &status {
-                    self.look_at(status)?;
-                }
-                self.clients.assignment = assignment;
-                tracing::info!(
-                    epoch = member.epoch,
-                    tasks = active.len(),
-                    ready,
-                    "the group assigned tasks"
-                );
-                if ready && !active.is_empty() && !self.closing && !self.refresh_topics()? {
-                    // The cluster does not answer now. The events behind this one wait too: they are applied in order.
-                    let event = MembershipEvent::Assigned {
-                        assignment,
-                        member,
-                        active,
-                        standby,
-                        ready,
-                        status,
-                    };
-                    self.waiting = Some((event, self.clock.now_ms() + RETRY_MS));
-                    return Ok(());
-                }
-                let active = self.gate.assigned(active, ready, &status, self.clock.now_ms());
-                if !active.is_empty() {
-                    self.metrics.start_up(Phase::Join, Clock::now_ns());
-                }
-                let active = if self.closing { Vec::new() } else { active };
-                let group = GroupIdentity {
-                    member_id: member.member_id,
-                    member_epoch: member.epoch,
-                };
-                self.core.on_assigned(group, active);
-                self.tell(State::Rebalancing);
-            }
-            MembershipEvent::Epoch { member } => {
-                self.core.on_epoch(GroupIdentity {
-                    member_id: member.member_id,
-                    member_epoch: member.epoch,
-                });
-            }
-            MembershipEvent::Lost { assignment, reason } => {
-                tracing::warn!(%reason, "every task is lost; uncommitted work is dropped");
-                self.clients.assignment = assignment;
-                self.gate.lost();
-                self.core.on_lost()?;
-                self.tell(State::Rebalancing);
-            }
-            MembershipEvent::Status { ready, status } => {
-                for status in &status {
-                    self.look_at(status)?;
-                }
-                if let Some(active) = self.gate.changed(ready, &status, self.clock.now_ms()) {
-                    let group = self.core.group().clone();
-                    return self.apply(MembershipEvent::Assigned {
-                        assignment: self.clients.assignment,
-                        member: MemberEpoch {
-                            member_id: group.member_id,
-                            epoch: group.member_epoch,
-                        },
-                        active,
-                        standby: Vec::new(),
-                        ready,
-                        status: Vec::new(),
-                    });
-                }
-            }
-            MembershipEvent::Refused { error } => {
-                tracing::warn!(%error, "the group refused something; it is tried again")
-            }
-            MembershipEvent::Fatal { error } => {
-                return Err(Box::new(Error::Membership {
-                    message: error.to_string(),
-                }));
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    /// Source topics that nobody makes are an error; under `ReplaceThread` it is tried again.
-    fn missing_topics(&self) -> ProcessResult {
-        match self.gate.missing_source_topics(self.clock.now_ms()) {
-            Some(detail) if !self.closing => Err(Box::new(Error::Topics {
-                message: format!(
-                    "{detail} Make them, or correct their names in the topology, or allow DESCRIBE on them to this client"
-                ),
-            })),
-            _ => Ok(()),
-        }
-    }
-
-    fn look_at(&self, status: &crate::membership::Status) -> ProcessResult {
-        match status.code {
-            StatusCode::ShutdownApplication => {
-                let _ = self.report.send(ThreadEvent::ShutdownApplication {
-                    detail: status.detail.clone(),
-                });
-                Ok(())
-            }
-            StatusCode::IncorrectlyPartitionedTopics => Err(Box::new(Error::Topics {
-                message: format!(
-                    "topics of the application have unfit partition counts: {} Give topics that are joined equal counts; an \
-                     internal topic ({}-…) with another count than its inputs have is from before they grew: stop all \
-                     instances and reset the application, or go on under a new application.id",
-                    status.detail, self.clients.group_id
-                ),
-            })),
-            StatusCode::MissingSourceTopics => {
-                let detail = &status.detail;
-                tracing::warn!(
-                    %detail,
-                    "nothing can be read yet: create the topics within 10 s and it goes on by itself, or it stops with an error"
-                );
-                Ok(())
-            }
-            _ => {
-                tracing::info!(status = ?status.code, detail = status.detail, "group status");
-                Ok(())
-            }
-        }
-    }
-
-    /// Learns the partition counts; false = the cluster does not answer now.
-    fn refresh_topics(&mut self) -> ProcessResult<bool> {
-        let error = match self.clients.cluster.topics(&self.plan) {
-            Ok(mut topics) => {
-                self.unanswered_since_ms = None;
-                let Clients { sizes, cluster, .. } = &mut self.clients;
-                sizes.learn(cluster, &mut topics);
-                if sizes.are_batches_too_large(cluster) {
-                    self.core.renew_producer();
-                }
-                self.core.set_topics(Arc::new(topics));
-                return Ok(true);
-            }
-            Err(error) => error,
-        };
-        let now_ms = self.clock.now_ms();
-        let waited_ms = now_ms - *self.unanswered_since_ms.get_or_insert(now_ms);
-        let failure = super::cluster::failure_of(&error);
-        if failure.class == FailureClass::Retriable && waited_ms < self.task_timeout_ms {
-            tracing::warn!(%error, "topics can't be described now; the assignment waits");
-            return Ok(false);
-        }
-        Err(Box::new(Error::Kafka {
-            what: "describing topics".to_owned(),
-            code: failure.code,
-            message: failure.message,
-        }))
-    }
-
-    fn tell(&mut self, state: State) {
-        if self.state != state {
-            self.state = state;
-            self.metrics.state(state.number());
-            let _ = self.report.send(ThreadEvent::State {
-                thread: self.number,
-                state,
-            });
-        }
-    }
-
-    fn publish(&mut self) {
-        let now_ms = self.clock.now_ms();
-        let settled = self.core.status_settled();
-        if now_ms - self.published_ms < PUBLISH_MS && (settled == (self.state == State::Running)) {
-            return;
-        }
-        self.publish_at(now_ms);
-        self.look_at_share();
-        let running = settled && self.gate.is_open(now_ms);
-        if running {
-            self.metrics.start_up(Phase::Restore, Clock::now_ns());
-        }
-        self.tell(if running { State::Running } else { State::Rebalancing });
-    }
-
-    /// Takes another part of the memory when threads came or went.
-    fn look_at_share(&mut self) {
-        let share = self.shares.of(&self.memory);
-        if share != self.share {
-            tracing::info!(
-                cache_bytes = share.cache_bytes,
-                uncommitted_bytes = share.uncommitted_bytes,
-                "the number of stream threads changed, and so did this thread's part of the memory"
-            );
-            self.core.set_memory(share.cache_bytes, share.uncommitted_bytes);
-            self.share = share;
-        }
-    }
-
-    fn publish_at(&mut self, now_ms: i64) {
-        let (status, restores) = (self.core.status(), self.clients.restorer.progress());
-        let now_ns = Clock::now_ns();
-        let elapsed_ns = now_ns - std::mem::replace(&mut self.published_ns, now_ns);
-        let commits: Vec<_> = self.core.take_commits().collect();
-        let core = &self.core;
-        let gone = |task| core.counters_of_gone(task);
-        self.metrics
-            .publish(&status, commits.into_iter(), &restores, gone, elapsed_ns);
-        let deep = now_ms - self.deep_ms >= DEEP_MS;
-        if deep {
-            self.deep_ms = now_ms;
-        }
-        self.metrics.publish_meters(core.meters(), elapsed_ns, deep);
-        self.published_ms = now_ms;
-        self.shared.set(status, restores);
-    }
-
     /// Commits what is processed, gives every task back and says so to the group.
     fn finish(&mut self) -> ProcessResult {
         let deadline_ms = self.clock.now_ms() + STOP_MS;
@@ -595,14 +294,6 @@ impl StreamThread {
             }
         }
     }
-}
-
-fn records_in(fetched: &[Fetched]) -> usize {
-    let records = |item: &Fetched| match item {
-        Fetched::Records(batch) => batch.len(),
-        _ => 0,
-    };
-    fetched.iter().map(records).sum()
 }
 
 /// Makes an admin client, with an error that names what it was for.
