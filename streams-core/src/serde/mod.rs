@@ -116,7 +116,8 @@ pub type SharedSerde<T> = Arc<dyn Serde<T>>;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no default serde",
     label = "this type cannot be written to a topic",
-    note = "add `impl DefaultSerde for {Self} {{ type Serde = Json<Self>; }}`, or pass one with a `…_with` method"
+    note = "for a type of yours: `impl DefaultSerde for {Self} {{ type Serde = Json<Self>; }}`",
+    note = "for others: make an owned value of a type that has one (`String`, integers, `Vec<u8>`), or pass one with a `…_with` method"
 )]
 pub trait DefaultSerde: Sized + 'static {
     /// The serde.

@@ -23,6 +23,7 @@ mod self_join;
 mod split;
 mod to;
 mod to_table;
+mod ungrouped;
 
 use std::sync::Arc;
 
