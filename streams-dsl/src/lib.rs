@@ -72,6 +72,8 @@ mod config;
 pub mod doctest;
 mod graph;
 mod grouped;
+#[cfg(doctest)]
+mod guide;
 mod kstream;
 mod ktable;
 pub mod lock;

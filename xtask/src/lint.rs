@@ -1,6 +1,7 @@
 //! `cargo xtask lint`: what is checked before anything is run.
 
 pub(crate) mod deny;
+mod guide;
 mod house;
 
 use std::process::ExitCode;
@@ -11,12 +12,13 @@ use crate::cargo::{Invocation, LIBRARIES, Metadata};
 use crate::progress::{self, Stage};
 use crate::setup;
 
-/// All checks, or those without C++ (`core`), the house rules alone (`house`) or the dependencies alone (`deny`).
+/// All checks, or those without C++ (`core`), the house rules alone (`house`), the dependencies alone (`deny`) or the book
+/// of the guide alone (`guide`).
 pub(crate) fn command(args: &[String]) -> Result<ExitCode> {
     let subset = match args {
         [] => "all",
         [one] => one.as_str(),
-        _ => bail!("`cargo xtask lint` takes one subset: core, house, deny or all"),
+        _ => bail!("`cargo xtask lint` takes one subset: core, house, deny, guide or all"),
     };
     let stages = stages(subset)?;
     let needs = if subset == "all" {
@@ -45,6 +47,7 @@ pub(crate) fn stages(subset: &str) -> Result<Vec<Stage>> {
     Ok(match subset {
         "house" => vec![house],
         "deny" => vec![deny::stage()],
+        "guide" => vec![guide::stage()],
         "core" => [house]
             .into_iter()
             .chain(core())
@@ -53,6 +56,7 @@ pub(crate) fn stages(subset: &str) -> Result<Vec<Stage>> {
         "all" => {
             let full = [
                 deny::stage(),
+                guide::stage(),
                 Stage::cargo(
                     "clippy",
                     Invocation::new([
@@ -73,7 +77,7 @@ pub(crate) fn stages(subset: &str) -> Result<Vec<Stage>> {
             ];
             [house].into_iter().chain(core()).chain(full).collect()
         }
-        other => bail!("there is no subset `{other}`; there are core, house, deny and all"),
+        other => bail!("there is no subset `{other}`; there are core, house, deny, guide and all"),
     })
 }
 

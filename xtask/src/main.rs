@@ -15,6 +15,7 @@ mod progress;
 mod setup;
 mod simulate;
 mod test;
+mod tools;
 
 use std::process::ExitCode;
 
@@ -24,7 +25,8 @@ cargo xtask COMMAND
   setup                          finds what the build needs; on Debian and Ubuntu installs what is missing
   test [offline|broker|crash|core|all]
                                  setup, then the tests in order of cost (default: all; core: without C++)
-  lint [core|house|deny|all]     rustfmt, clippy, docs, licences, house rules (default: all; core: without C++)
+  lint [core|house|deny|guide|all]
+                                 rustfmt, clippy, docs, licences, the guide, house rules (default: all; core: without C++)
   demo [ARGS]                    setup, then the billing example on a real Kafka with one SIGKILL in the middle
   bench [NAME [ARGS]]            one benchmark; without a name: the list
   cases FILE                     runs the operator cases of FILE through the test driver

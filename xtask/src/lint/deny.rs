@@ -1,15 +1,18 @@
 //! cargo-deny: licences, bans and sources of the dependencies. It is installed on first use.
 
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::cargo::{self, Invocation};
+use crate::cargo;
 use crate::progress::Stage;
+use crate::tools::Tool;
 
-/// Pinned, so that a new release does not turn a green build red.
-const VERSION: &str = "0.20.2";
+const CARGO_DENY: Tool = Tool {
+    name: "cargo-deny",
+    version: "0.20.2",
+    options: &[],
+};
 
 /// The check of every change. It needs no network once cargo-deny is there.
 pub(crate) fn stage() -> Stage {
@@ -22,7 +25,7 @@ pub(crate) fn advisories() -> Stage {
 }
 
 fn run(checks: &[&str]) -> Result<()> {
-    let program = installed()?;
+    let program = CARGO_DENY.installed()?;
     let mut command = Command::new(&program);
     command
         .current_dir(cargo::root())
@@ -39,37 +42,4 @@ fn run(checks: &[&str]) -> Result<()> {
         checks.join(" ")
     );
     Ok(())
-}
-
-/// The program of the pinned version, installed if it is not there.
-fn installed() -> Result<PathBuf> {
-    let root = cargo::cache_dir().join("tools").join(format!("cargo-deny-{VERSION}"));
-    let program = root.join("bin").join("cargo-deny");
-    if program.is_file() {
-        return Ok(program);
-    }
-    let call = install(&root);
-    eprintln!("    cargo-deny is installed once, some minutes: {}", call.shown());
-    let status = call.status()?;
-    ensure!(status.success(), "`{}` ended with {status}", call.shown());
-    // Only the program is needed again.
-    std::fs::remove_dir_all(root.join("target")).context("cannot remove cargo-deny's compiled parts")?;
-    Ok(program)
-}
-
-/// Unoptimized: compiling is the cost here, and a check takes about a second either way.
-fn install(root: &Path) -> Invocation {
-    let path = root.display().to_string();
-    Invocation::new([
-        "install",
-        "cargo-deny",
-        "--locked",
-        "--debug",
-        "--version",
-        VERSION,
-        "--root",
-        &path,
-    ])
-    .env("CARGO_TARGET_DIR", &root.join("target").display().to_string())
-    .env("CARGO_PROFILE_DEV_DEBUG", "false")
 }

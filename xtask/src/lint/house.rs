@@ -2,6 +2,7 @@
 
 mod dependencies;
 mod files;
+mod links;
 mod rule_table;
 mod rules;
 mod source;
@@ -44,6 +45,7 @@ pub(crate) fn check() -> Result<()> {
     let mut findings = rules::check_texts(&files.texts);
     findings.extend(rules::check_sources(&files.sources()));
     findings.extend(rule_table::check(&files.texts));
+    findings.extend(links::check(cargo::root(), &files.texts));
     findings.extend(dependencies::check(&Metadata::read()?, &files.texts)?);
     for warning in rules::long_files(&files.texts) {
         eprintln!("    warning: {}", warning.shown());
