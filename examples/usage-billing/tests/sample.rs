@@ -1,5 +1,5 @@
 //! The whole January sample through the test driver equals the plain recomputation.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,4 +40,25 @@ fn the_topology_has_four_parts_and_three_repartition_topics() {
         text.contains("Sub-topology: 3") || text.contains("Sub-topology: 4"),
         "{text}"
     );
+}
+
+#[test]
+fn the_readme_shows_this_topology() {
+    let chart = topology::build(&Names::default(), topology::counting(Arc::default()))
+        .unwrap()
+        .to_mermaid();
+    let readme = include_str!("../README.md");
+    assert!(
+        readme.contains(&format!("```mermaid\n{chart}```")),
+        "README.md should show\n{chart}"
+    );
+}
+
+#[test]
+fn state_survives_this_version() {
+    let topology = topology::build(&Names::default(), topology::counting(Arc::default())).unwrap();
+    let lockfile = concat!(env!("CARGO_MANIFEST_DIR"), "/topology.lock");
+    if let Err(error) = streams_dsl::lock::check(&topology, lockfile) {
+        panic!("{error}");
+    }
 }
