@@ -152,6 +152,21 @@ impl Run {
         self
     }
 
+    /// Kills the process and starts it anew: state comes from the changelogs.
+    #[must_use]
+    pub fn restart(mut self) -> Self {
+        self.driver.restart().unwrap_or_else(|error| panic!("{error}"));
+        self
+    }
+
+    /// Moves the wall clock on by so many milliseconds.
+    #[must_use]
+    pub fn advance(mut self, by_ms: i64) -> Self {
+        let advanced = self.driver.advance_wall_clock_ms(by_ms);
+        advanced.unwrap_or_else(|error| panic!("{error}"));
+        self
+    }
+
     /// Compares the count of dropped records.
     pub fn dropped(self, expected: u64) -> Self {
         assert_eq!(self.driver.dropped_records(), expected, "dropped records");

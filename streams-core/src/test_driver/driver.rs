@@ -4,20 +4,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use streams_state::{StoreSpec, TaskState};
-
 use super::broker::MemoryBroker;
 use super::log::LogRecord;
+use super::restart::ProcessSeed;
 use super::shell::MemoryShell;
 use crate::error::{Error, ProcessResult};
 use crate::fetch::{Fetched, PartitionBatch};
 use crate::murmur2::partition_for_key;
 use crate::processor::ErrorHandlers;
-use crate::runtime::{CoreParts, GlobalCore, GlobalState, GroupIdentity, RuntimeSettings, StreamThreadCore};
-use crate::stores::GlobalStores;
+use crate::runtime::{GlobalCore, GlobalState, RuntimeSettings, StreamThreadCore};
 use crate::topics::Topics;
 use crate::topology::{InternalTopicDefaults, Topology, TopologyPlan};
-use crate::{Headers, TaskId, TopicPartition};
+use crate::{Headers, TopicPartition};
 
 /// How a driver runs a topology. The defaults are those of Java's driver in these cases: no record cache, the clock at 0,
 /// one partition a topic.
@@ -69,10 +67,10 @@ impl Default for DriverOptions {
 pub struct TopologyTestDriver {
     pub(super) core: StreamThreadCore,
     global: Option<GlobalCore>,
-    shell: MemoryShell,
+    pub(super) shell: MemoryShell,
     broker: MemoryBroker,
-    plan: Arc<TopologyPlan>,
-    now_ms: i64,
+    pub(super) process: ProcessSeed,
+    pub(super) now_ms: i64,
     commit_each: bool,
     read: BTreeMap<(String, i32), i64>,
 }
@@ -90,19 +88,19 @@ impl TopologyTestDriver {
         );
         let mut broker = MemoryBroker::default();
         let topics = Arc::new(make_topics(&plan, &options, &mut broker)?);
-        let opener = |task: TaskId, specs: Vec<StoreSpec>| TaskState::in_memory(&task.to_string(), specs);
-        let mut parts = CoreParts {
+        let mut process = ProcessSeed {
+            application_id: options.application_id.clone(),
             settings: options.settings,
             topology: Arc::new(topology.clone()),
             plan: Arc::clone(&plan),
             topics: Arc::clone(&topics),
             handlers: options.handlers,
-            globals: Arc::new(GlobalStores::default()),
-            opener: Box::new(opener),
+            globals: Arc::default(),
+            tasks: Vec::new(),
         };
-        let global_state = GlobalState::open(&parts)?;
+        let global_state = GlobalState::open(&process.parts())?;
         if let Some(state) = &global_state {
-            parts.globals = Arc::new(state.readers(&plan));
+            process.globals = Arc::new(state.readers(&plan));
         }
         let logs = plan
             .global
@@ -110,24 +108,17 @@ impl TopologyTestDriver {
             .map(|global| (TopicPartition::new(&*global.topic, 0), 0, 0))
             .collect::<Vec<_>>();
         let global = global_state
-            .map(|state| GlobalCore::new(&parts, state, &logs, options.now_ms))
+            .map(|state| GlobalCore::new(&process.parts(), state, &logs, options.now_ms))
             .transpose()?;
         let tasks = plan.resolve(|topic| topics.partitions(topic)).map_err(Error::from)?;
-        let mut core = StreamThreadCore::new(parts, options.now_ms);
-        core.on_assigned(
-            GroupIdentity {
-                member_id: "driver".to_owned(),
-                member_epoch: 1,
-            },
-            tasks.task_ids(),
-        );
-        let shell = MemoryShell::new(&format!("{}-driver-1", options.application_id));
+        process.tasks = tasks.task_ids().collect();
+        let (core, shell) = process.start(options.now_ms);
         let mut driver = TopologyTestDriver {
             core,
             global,
             shell,
             broker,
-            plan,
+            process,
             now_ms: options.now_ms,
             commit_each: options.commit_each,
             read: BTreeMap::new(),
@@ -307,7 +298,7 @@ impl TopologyTestDriver {
     /// The plan of the topology.
     #[must_use]
     pub fn plan(&self) -> &TopologyPlan {
-        &self.plan
+        &self.process.plan
     }
 
     pub(super) fn no_topic(&self, topic: &str) -> Box<Error> {
@@ -320,7 +311,7 @@ impl TopologyTestDriver {
         })
     }
 
-    fn run_until_idle(&mut self) -> ProcessResult {
+    pub(super) fn run_until_idle(&mut self) -> ProcessResult {
         const ROUNDS: usize = 1_000_000;
         for _ in 0..ROUNDS {
             self.perform_effects()?;

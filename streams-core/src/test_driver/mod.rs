@@ -4,6 +4,7 @@ mod broker;
 mod consumer;
 mod driver;
 mod log;
+mod restart;
 mod shell;
 mod stores;
 mod typed;
