@@ -22,6 +22,7 @@
 pub mod codec;
 pub mod config;
 pub mod error;
+mod event_id;
 pub mod fetch;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
@@ -49,6 +50,7 @@ pub mod topology;
 pub mod windowed;
 
 pub use error::{BoxError, Error, FailurePlace, ProcessResult};
+pub use event_id::{EventId, EventIdText};
 pub use headers::{Header, Headers};
 pub use record::{Change, Record, TaskId, TopicPartition};
 pub use serde::{DefaultSerde, Serde, SerdeError, SharedSerde};

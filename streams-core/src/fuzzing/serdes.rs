@@ -6,10 +6,10 @@ use ::serde::{Deserialize, Serialize};
 
 use super::{Target, law};
 use crate::serde::{
-    Boolean, Bytes, ChangeSerde, DefaultSerde, Double, Float, Integer, Json, List, Long, OptionSerde, Serde,
-    SessionWindowed, Short, TimeWindowed, Utf8, UuidText, Void,
+    Boolean, Bytes, ChangeSerde, DefaultSerde, Double, Float, Integer, Json, List, Long, OptionSerde, Part, PartOfKey,
+    PartOfValue, Parts, PartsList, Serde, SessionWindowed, Short, TimeWindowed, Utf8, UuidText, Void,
 };
-use crate::{Change, Window, Windowed};
+use crate::{Change, EventId, EventIdText, Window, Windowed};
 
 macro_rules! serdes {
     ($($name:literal $type:ty, $serde:expr, $seeds:expr;)*) => {
@@ -39,6 +39,10 @@ pub(super) const TARGETS: &[Target] = serdes! {
     "serde_time_windowed" Windowed<String>, TimeWindowed::of_size(Utf8, 60_000), [windowed(60_000)];
     "serde_time_windowed_of_unknown_size" Windowed<String>, TimeWindowed::<Utf8>::default(), [windowed(i64::MAX)];
     "serde_session_windowed" Windowed<String>, SessionWindowed(Utf8), [windowed(7)];
+    "serde_event_id" EventId, EventIdText, [EventId::of("orders", 3, 1041), EventId::of("a-b", 0, 0).part(2)];
+    "serde_part_of_key" Part<String>, PartOfKey(Utf8), [Part { of: "key".to_owned(), number: 3 }];
+    "serde_part_of_value" Part<Option<String>>, PartOfValue(Utf8), parts();
+    "serde_parts_list" Parts<String>, PartsList(Utf8), [Parts([(0, "a".to_owned()), (3, String::new())].into())];
     "serde_json" Sample, Json::<Sample>::new(), [Sample::some(), Sample::default()];
     "serde_json_of_any_shape" serde_json::Value, AnyJson, [Sample::some().into()];
 };
@@ -107,6 +111,10 @@ impl Serde<serde_json::Value> for AnyJson {
 
 fn windowed(end_ms: i64) -> Windowed<String> {
     Windowed::new("key".to_owned(), Window::new(0, end_ms))
+}
+
+fn parts() -> [Part<Option<String>>; 2] {
+    [Some("value".to_owned()), None].map(|of| Part { of, number: 7 })
 }
 
 fn changes() -> [Change<String>; 3] {

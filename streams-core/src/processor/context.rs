@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use streams_state::TaskState;
 
+use super::bad_records::BadRecords;
 use super::punctuation::Callback;
 use super::{ErrorContext, ErrorHandlers, PunctuationQueue, PunctuationType, PunctuatorId, TaskCounters};
 use crate::error::{Error, FailurePlace, ProcessResult};
@@ -150,6 +151,7 @@ pub struct TaskContext {
     max_message_bytes: Vec<usize>,
     /// A row that the storage has and its changelog does not take. User code may not go on over it.
     unlogged: Option<Box<Error>>,
+    pub(super) bad_records: BadRecords,
     /// What the task counts.
     pub counters: TaskCounters,
     /// What it measures, shared with its nodes and stores.
@@ -181,6 +183,7 @@ impl TaskContext {
             commit_requested: false,
             max_message_bytes: Vec::new(),
             unlogged: None,
+            bad_records: BadRecords::default(),
             counters: TaskCounters::default(),
             meters: Rc::default(),
         }

@@ -251,7 +251,7 @@ impl TaskContext {
         Ok(())
     }
 
-    fn usual_dead_letter(&self, topic: Arc<str>, class: &str, message: &str) -> DeadLetter {
+    pub(super) fn usual_dead_letter(&self, topic: Arc<str>, class: &str, message: &str) -> DeadLetter {
         let context = self.error_context(None);
         let mut headers = context.headers;
         let (partition, offset) = (context.partition.to_string(), context.offset.to_string());

@@ -1,6 +1,7 @@
 //! The typed chain: what a node is, how it gets its children, and what it can reach while a record passes.
 
 mod api;
+mod bad_records;
 mod context;
 mod counters;
 mod fixed_key;
@@ -14,6 +15,7 @@ mod too_large;
 mod user;
 
 pub use api::{ForwardFailed, Processor, ProcessorContext, ProcessorNode, ProcessorSupplier};
+pub use bad_records::RawBytes;
 pub use context::{OperatorTime, OutputTopic, RecordContext, TaskContext};
 pub use counters::TaskCounters;
 pub use fixed_key::{FixedKey, FixedKeyContext, FixedKeyProcessor, FixedKeyRecord};

@@ -229,6 +229,32 @@ impl<'a> NodeBuilder<'a> {
         })
     }
 
+    /// The children of a node with two outputs: those that take the first types, and those that take the second.
+    ///
+    /// # Errors
+    /// When a child takes neither.
+    #[allow(clippy::type_complexity, reason = "a pair of children")]
+    pub fn children_of_two<K1: 'static, V1: 'static, K2: 'static, V2: 'static>(
+        &self,
+    ) -> Result<(Children<K1, V1>, Children<K2, V2>), TopologyError> {
+        let (mut first, mut second) = (Vec::new(), Vec::new());
+        for (name, child) in &self.children {
+            match (child.typed::<K1, V1>(), child.typed::<K2, V2>()) {
+                (Some(node), _) => first.push(node),
+                (None, Some(node)) => second.push(node),
+                (None, None) => {
+                    return Err(TopologyError::Types {
+                        parent: self.name.to_string(),
+                        child: name.to_string(),
+                        gives: std::any::type_name::<((K1, V1), (K2, V2))>(),
+                        takes: child.types,
+                    });
+                }
+            }
+        }
+        Ok((Children { nodes: first.into() }, Children { nodes: second.into() }))
+    }
+
     /// The position of a child by its name, for nodes that choose one of their children.
     #[must_use]
     pub fn child_index(&self, name: &str) -> Option<usize> {

@@ -227,6 +227,9 @@ impl<K: 'static, V: 'static> Source<K, V> {
         error: SerdeError,
     ) -> ProcessResult {
         let source = named(what, error);
+        if cx.note_bad_record("DeserializationException", &source.to_string()) {
+            return Ok(());
+        }
         let handlers = Arc::clone(cx.handlers());
         let response = handlers
             .deserialization

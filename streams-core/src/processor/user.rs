@@ -43,6 +43,10 @@ impl TaskContext {
     /// When the handler answered `Fail`.
     #[cold]
     pub fn user_code_failed(&mut self, node: &str, error: BoxError) -> ProcessResult {
+        if self.note_bad_record("ProcessingException", &error.to_string()) {
+            self.counters.dropped_records += 1;
+            return Ok(());
+        }
         let handlers = std::sync::Arc::clone(self.handlers());
         let response = handlers.processing.handle(&self.error_context(Some(node)), &*error);
         self.send_dead_letters(&response, "ProcessingException", &error.to_string())?;

@@ -5,6 +5,7 @@ mod format;
 mod json;
 mod list;
 mod option;
+mod parts;
 mod primitives;
 mod shared;
 #[cfg(test)]
@@ -18,6 +19,7 @@ pub use format::{Format, short_type_name};
 pub use json::Json;
 pub use list::List;
 pub use option::OptionSerde;
+pub use parts::{Part, PartOfKey, PartOfValue, Parts, PartsList};
 pub use primitives::{Boolean, Bytes, Double, Float, Integer, Long, Short, Utf8, UuidText, Void};
 pub use windowed::{SessionWindowed, TimeWindowed};
 

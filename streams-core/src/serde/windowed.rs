@@ -2,6 +2,7 @@
 
 use super::primitives::{convert_error, null_of};
 use super::{DefaultSerde, Serde, SerdeError};
+use crate::stores::WindowEnds;
 use crate::windowed::{Window, Windowed};
 
 /// Keys in time windows: the key's bytes, then the window's start (8 bytes, ms since the Unix epoch).
@@ -26,15 +27,20 @@ use crate::windowed::{Window, Windowed};
 pub struct TimeWindowed<S> {
     inner: S,
     /// `None` = not known.
-    size_ms: Option<i64>,
+    ends: Option<WindowEnds>,
 }
 
 impl<S> TimeWindowed<S> {
     /// Keys of `inner` in windows of a size (ms).
     pub fn of_size(inner: S, size_ms: i64) -> Self {
+        Self::with_ends(inner, WindowEnds::Size(size_ms))
+    }
+
+    /// Keys of `inner` in windows whose ends are found like this.
+    pub fn with_ends(inner: S, ends: WindowEnds) -> Self {
         TimeWindowed {
             inner,
-            size_ms: Some(size_ms),
+            ends: Some(ends),
         }
     }
 }
@@ -44,7 +50,7 @@ impl<S: Default> Default for TimeWindowed<S> {
     fn default() -> Self {
         TimeWindowed {
             inner: S::default(),
-            size_ms: None,
+            ends: None,
         }
     }
 }
@@ -68,10 +74,7 @@ impl<K, S: Serde<K>> Serde<Windowed<K>> for TimeWindowed<S> {
         let key = self.inner.deserialize(topic, Some(key))?;
         let start_ms = i64::from_be_bytes(*start);
         let open = Window::new(start_ms, i64::MAX);
-        Ok(Windowed::new(
-            key,
-            self.size_ms.map_or(open, |size_ms| Window::of_size(start_ms, size_ms)),
-        ))
+        Ok(Windowed::new(key, self.ends.map_or(open, |ends| ends.window(start_ms))))
     }
 
     fn is_null(&self, value: &Windowed<K>) -> bool {

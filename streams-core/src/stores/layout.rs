@@ -4,6 +4,7 @@ use streams_state::{StateError, StoreId, TaskState};
 
 use crate::codec::SessionKey;
 use crate::serde::{SerdeError, SharedSerde};
+use crate::stores::WindowEnds;
 use crate::windowed::{Window, Windowed};
 
 /// The bytes of a kind of store.
@@ -100,13 +101,18 @@ impl<K: 'static> Layout for KeyValueLayout<K> {
 /// (`WindowKeySchema`).
 pub struct WindowLayout<K> {
     serde: SharedSerde<K>,
-    size_ms: i64,
+    ends: WindowEnds,
 }
 
 impl<K: 'static> WindowLayout<K> {
     /// Windows of `size_ms` milliseconds (the size gives a window its end when its key is read back).
     pub fn new(serde: SharedSerde<K>, size_ms: i64) -> Self {
-        WindowLayout { serde, size_ms }
+        Self::with_ends(serde, WindowEnds::Size(size_ms))
+    }
+
+    /// Windows whose ends are found like this when their keys are read back.
+    pub fn with_ends(serde: SharedSerde<K>, ends: WindowEnds) -> Self {
+        WindowLayout { serde, ends }
     }
 
     /// The serde of the keys.
@@ -114,9 +120,14 @@ impl<K: 'static> WindowLayout<K> {
         &self.serde
     }
 
-    /// How long windows are.
-    pub(super) fn size_ms(&self) -> i64 {
-        self.size_ms
+    /// How long windows are at most, ms.
+    pub(super) fn longest_ms(&self) -> i64 {
+        self.ends.longest_ms()
+    }
+
+    /// The window that begins at `start_ms` (ms since the Unix epoch).
+    pub(super) fn window(&self, start_ms: i64) -> Window {
+        self.ends.window(start_ms)
     }
 
     /// Appends the identity of a key in the window that starts at `start_ms`; false = the key is null.
@@ -158,13 +169,9 @@ impl<K: 'static> Layout for WindowLayout<K> {
 
     fn decode(&self, topic: &str, bytes: &[u8]) -> Result<Windowed<K>, SerdeError> {
         let (key, start_ms) = split(bytes)?;
-        let window = Window {
-            start_ms,
-            end_ms: start_ms.saturating_add(self.size_ms),
-        };
         Ok(Windowed {
             key: self.serde.deserialize(topic, Some(key))?,
-            window,
+            window: self.window(start_ms),
         })
     }
 

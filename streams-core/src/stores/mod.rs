@@ -21,6 +21,7 @@ mod ttl;
 mod typed;
 mod versioned;
 mod window;
+mod window_ends;
 mod window_rows;
 
 #[cfg(feature = "fuzzing")]
@@ -41,6 +42,7 @@ pub(crate) use ttl::dies_at;
 pub use ttl::{DIES_AT_HEADER, LivingRows, TtlStore};
 pub use typed::{StoreOptions, TypedStore, Update};
 pub use versioned::{VersionedStore, VersionedValue};
+pub use window_ends::{WindowEnds, WindowRule};
 pub use window_rows::{StoredWindow, WindowRows};
 
 pub use streams_state::{Direction, VersionPut};

@@ -38,7 +38,7 @@ pub trait InWindows<K>: Layout<Key = Windowed<K>> {
 impl<K: 'static> InWindows<K> for WindowLayout<K> {
     fn parts<'b>(&self, identity: &'b [u8]) -> (&'b [u8], Window) {
         let (key, start_ms) = super::layout::state_split(identity);
-        (key, Window::of_size(start_ms, self.size_ms()))
+        (key, self.window(start_ms))
     }
 
     fn identity(&self, key: &[u8], window: Window) -> Vec<u8> {
@@ -52,12 +52,15 @@ impl<K: 'static> InWindows<K> for WindowLayout<K> {
         first_end_ms: i64,
         visit: &mut dyn FnMut(&[u8], Window),
     ) -> Result<(), StateError> {
-        let from_ms = first_end_ms.saturating_sub(self.size_ms()).max(0);
+        let from_ms = first_end_ms.saturating_sub(self.longest_ms()).max(0);
         let mut rows = cx
             .state()
             .window_fetch_all(id, from_ms, i64::MAX - 1, streams_state::Direction::Forward)?;
         while let Some((row, _)) = rows.next_row()? {
-            visit(row.key, Window::of_size(row.start_ms, self.size_ms()));
+            let window = self.window(row.start_ms);
+            if window.end_ms >= first_end_ms {
+                visit(row.key, window);
+            }
         }
         Ok(())
     }

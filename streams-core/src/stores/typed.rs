@@ -243,7 +243,7 @@ impl<L: Layout, V: 'static> TypedStore<L, V> {
             slot.existed = matches!(slot.held, Held::Value(..));
         }
         let keep_old = self.send_old.get() && !dirty;
-        let keep_undo = dirty && cx.handlers().processing.may_resume();
+        let keep_undo = dirty && cx.may_resume();
         let mut bytes = None;
         if let (Held::Value(value, timestamp_ms), true) = (&slot.held, keep_old || keep_undo) {
             let mut out = Vec::new();

@@ -7,10 +7,10 @@ use streams_state::{Direction, WindowIter};
 use super::layout::WindowLayout;
 use super::managed::ValueAndTimestamp;
 use super::typed::TypedStore;
+use crate::Windowed;
 use crate::error::{Error, ProcessResult};
 use crate::metrics::meters::{OpenIterator, StoreOp};
 use crate::processor::TaskContext;
-use crate::{Window, Windowed};
 
 /// A row as it is stored, still to be decoded, possibly more than once.
 #[derive(Clone, Debug)]
@@ -108,7 +108,7 @@ impl<K: 'static, V: 'static> TypedStore<WindowLayout<K>, V> {
         let Some((parts, value)) = row else { return Ok(None) };
         let key = self.layout.key_serde().deserialize(&self.base.topic, Some(parts.key));
         let key = key.map_err(|source| self.unreadable(cx, &source))?;
-        let window = Window::of_size(parts.start_ms, self.layout.size_ms());
+        let window = self.layout.window(parts.start_ms);
         Ok(Some((Windowed::new(key, window), self.decode_value(cx, value)?)))
     }
 }

@@ -55,6 +55,10 @@ impl Task {
         let span = self.span.clone();
         let _task = span.enter();
         self.stores.flush(&mut self.cx)?;
+        while self.cx.has_bad_records() {
+            self.cx.forward_bad_records()?;
+            self.cx.without_bad_records(|cx| self.stores.flush(cx))?;
+        }
         self.cx.unlogged()?;
         self.cx.state.freeze().map_err(|source| Error::state(self.id, source))?;
         let operator_times: Vec<(String, i64)> = self

@@ -106,6 +106,7 @@ impl Task {
                 Readiness::Empty | Readiness::Waiting(_) => break,
             }
             self.read_heads()?;
+            self.cx.forward_bad_records()?;
             let Some(at) = smallest_head(&self.queues) else {
                 continue;
             };
@@ -190,7 +191,7 @@ impl Task {
             record: &record,
             topic_partition: &queue.topic_partition,
         };
-        let processed = source.process(cx, raw);
+        let processed = source.process(cx, raw).and_then(|()| cx.forward_bad_records());
         // It wins over whatever user code made of it.
         cx.unlogged()?;
         processed
@@ -221,7 +222,7 @@ impl Task {
         while let Some((id, callback)) = self.cx.punctuations.take_due(kind, time_ms) {
             self.cx.current = RecordContext::of_punctuation(time_ms);
             let started = self.cx.meters.recording.now_ns();
-            let called = callback(&mut self.cx, id, time_ms);
+            let called = callback(&mut self.cx, id, time_ms).and_then(|()| self.cx.forward_bad_records());
             self.cx.unlogged()?;
             called?;
             let meters = &self.cx.meters;
