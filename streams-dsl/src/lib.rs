@@ -91,15 +91,17 @@ pub use config::{
     Connect, Consumed, Grouped, Joined, Materialized, Produced, Repartitioned, StreamJoined, Suppressed, TableJoined,
 };
 pub use grouped::{
-    CogroupWindows, CogroupedKStream, EmitStrategy, KGroupedStream, KGroupedTable, SessionWindowedCogroupedKStream,
-    SessionWindowedKStream, TimeWindowedCogroupedKStream, TimeWindowedKStream, WindowsOf,
+    CogroupWindows, CogroupedKStream, CountWindowedKStream, EmitStrategy, KGroupedStream, KGroupedTable,
+    SessionWindowedCogroupedKStream, SessionWindowedKStream, SpreadKGroupedStream, TimeWindowedCogroupedKStream,
+    TimeWindowedKStream, WindowsOf,
 };
-pub use kstream::{Branched, BranchedKStream, KStream, NewRecord, RecordMeta};
+pub use kstream::{AsOf, Branched, BranchedKStream, DuplicatesWithin, KStream, NewRecord, RecordMeta};
 pub use ktable::{GlobalKTable, KTable, ValueTransformer, ValueTransformerContext};
 pub use step::Step;
 pub use stores::{StateStore, Stores};
 pub use windows::{
-    DAY, HOUR, JoinWindows, MILLISECOND, MINUTE, SECOND, SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows,
+    Calendar, CalendarWindows, DAY, HOUR, JoinWindows, MILLISECOND, MINUTE, SECOND, SessionWindows, SlidingWindows,
+    TimeWindows, UnlimitedWindows,
 };
 
 pub use streams_core::config::{
@@ -148,4 +150,6 @@ pub use streams_core::stores::{
 pub use streams_core::test_driver::TopologyTestDriver;
 pub use streams_core::test_driver::{DriverOptions, TestInput, TestOutput, TestRecord};
 pub use streams_core::topology::{AutoOffsetReset, Topology, TopologyError};
-pub use streams_core::{BoxError, Change, Error, Header, Headers, ProcessResult, Record, TaskId, Window, Windowed};
+pub use streams_core::{
+    BoxError, Change, Error, EventId, Header, Headers, ProcessResult, Record, TaskId, Window, Windowed,
+};

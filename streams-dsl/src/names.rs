@@ -75,6 +75,11 @@ pub(crate) enum Step {
     TableSink,
     /// Of a foreign-key join; equal to the prefix of `TableSource`.
     ForeignSource,
+    // Not in Java: prefixes that none of its steps has.
+    DropDuplicates,
+    Late,
+    BadRecords,
+    CountWindow,
 }
 
 impl Step {
@@ -127,6 +132,10 @@ impl Step {
             Step::ForeignOutput => "KTABLE-FK-JOIN-OUTPUT-",
             Step::TableSink => "KTABLE-SINK-",
             Step::ForeignSource => "KTABLE-SOURCE-",
+            Step::DropDuplicates => "KSTREAM-DROPDUPLICATES-",
+            Step::Late => "KSTREAM-LATE-",
+            Step::BadRecords => "KSTREAM-BADRECORDS-",
+            Step::CountWindow => "KSTREAM-COUNTWINDOW-",
         }
     }
 }

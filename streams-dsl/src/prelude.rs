@@ -24,6 +24,8 @@ pub use crate::{
     SECOND, SessionWindows, SlidingWindows, StateStore, StreamJoined, StreamsBuilder, StreamsConfig, Suppressed,
     TimeWindowedKStream, TimeWindows, Topology, TopologyError, UnlimitedWindows, Window, Windowed,
 };
+// Beyond Java.
+pub use crate::{AsOf, Calendar, CalendarWindows, DuplicatesWithin, EventId};
 pub use crate::{DriverOptions, TestInput, TestOutput, TestRecord, TopologyTestDriver};
 #[cfg(feature = "kafka")]
 pub use crate::{KafkaStreams, State};

@@ -10,7 +10,7 @@ use std::time::Duration;
 use streams_core::serde::{DefaultSerde, Format, Serde, SharedSerde};
 use streams_core::stores::{
     JoinWindowOptions, JoinWindowStore, KeyValueLayout, ManagedStore, SessionLayout, StoreBuilder, StoreFactory,
-    StoreFormats, StoreOptions, SuppressBuffer, TypedStore, UnmatchedStore, WindowLayout,
+    StoreFormats, StoreOptions, SuppressBuffer, TypedStore, UnmatchedStore, WindowEnds, WindowLayout,
 };
 use streams_core::topology::{ChangelogDefinition, StoreDefinition};
 use streams_state::StoreSpec;
@@ -69,7 +69,7 @@ impl Stores {
         size: Duration,
     ) -> StateStore<K, V> {
         let shape = Shape::Window {
-            size_ms: millis(size),
+            ends: WindowEnds::Size(millis(size)),
             retention_ms: millis(retention),
             bucket_ms: None,
         };
@@ -93,8 +93,8 @@ pub(crate) enum Shape {
     KeyValue,
     /// Keys and window starts.
     Window {
-        /// The windows' size, which gives their ends.
-        size_ms: i64,
+        /// The windows' ends, which follow from their starts.
+        ends: WindowEnds,
         /// How long rows are kept after their window's start.
         retention_ms: i64,
         /// The width of time buckets, where the usual one does not do.
@@ -251,9 +251,9 @@ impl<K: 'static, V: 'static> StoreFactory for TypedFactory<K, V> {
                     store
                 })
             }
-            Shape::Window { size_ms, .. } => Rc::new(TypedStore::new(
+            Shape::Window { ends, .. } => Rc::new(TypedStore::new(
                 builder,
-                WindowLayout::new(key, size_ms),
+                WindowLayout::with_ends(key, ends),
                 value,
                 options,
             )),

@@ -61,6 +61,8 @@ pub(crate) struct NodeFlags {
     pub(crate) merge: bool,
     /// It wants records with null keys (left joins): repartitions above it let them pass (KIP-962).
     pub(crate) takes_null_keys: bool,
+    /// It aggregates records of these keys and values by windows, and hands late ones to children of their own.
+    pub(crate) hands_late_on: Option<TypeId>,
 }
 
 #[derive(Clone)]

@@ -19,7 +19,7 @@ use crate::ktable::{KTable, TableFlags, View};
 use crate::names::Step;
 use crate::node::{PassThrough, factory};
 use crate::stores::{Shape, StateStore};
-use crate::windows::{SessionWindows, SlidingWindows, TimeWindows};
+use crate::windows::{CalendarWindows, SessionWindows, SlidingWindows, TimeWindows};
 
 /// Grouped streams that are aggregated together: each with an adder of its own, into one aggregate a key.
 pub struct CogroupedKStream<K, A> {
@@ -103,7 +103,7 @@ impl<K: Clone + 'static, A: 'static> CogroupedKStream<K, A> {
         self.table(added, key, how.nulls, view)
     }
 
-    /// Aggregates by windows too: [`TimeWindows`], [`SlidingWindows`] or [`SessionWindows`].
+    /// Aggregates by windows too: [`TimeWindows`], [`CalendarWindows`], [`SlidingWindows`] or [`SessionWindows`].
     ///
     /// Each input has a stream time of its own: a record is late by those of its own stream, as in Java. Results are
     /// emitted at each update.
@@ -214,6 +214,7 @@ pub trait CogroupWindows<K, A>: sealed::Sealed {
 mod sealed {
     pub trait Sealed {}
     impl Sealed for super::TimeWindows {}
+    impl Sealed for super::CalendarWindows {}
     impl Sealed for super::SlidingWindows {}
     impl Sealed for super::SessionWindows {}
 }
@@ -225,6 +226,18 @@ impl<K, A> CogroupWindows<K, A> for TimeWindows {
         TimeWindowedCogroupedKStream {
             cogrouped: cogrouped.clone(),
             windows: WindowKind::Time(self),
+            problem: self.problem(),
+        }
+    }
+}
+
+impl<K, A> CogroupWindows<K, A> for CalendarWindows {
+    type Windowed = TimeWindowedCogroupedKStream<K, A>;
+
+    fn window(self, cogrouped: &CogroupedKStream<K, A>) -> Self::Windowed {
+        TimeWindowedCogroupedKStream {
+            cogrouped: cogrouped.clone(),
+            windows: WindowKind::Calendar(self),
             problem: self.problem(),
         }
     }
@@ -270,11 +283,11 @@ impl<K: Clone + 'static, A: 'static> TimeWindowedCogroupedKStream<K, A> {
         materialized: impl Into<Materialized<K, A>>,
     ) -> KTable<Windowed<K>, A> {
         let materialized = materialized.into();
-        let (shape, size_ms, closing, too_short) = sizes(self.windows, false, materialized.retention);
+        let (shape, ends, closing, too_short) = sizes(self.windows, false, materialized.retention);
         let how = How::of(init, &materialized, Kind::Windows(self.windows, shape.retention_ms()));
         let (added, key) = self.cogrouped.add(&materialized, shape, &how);
         let view = typed_view::<WindowLayout<K>, A>(&added);
-        let key: SharedSerde<Windowed<K>> = Arc::new(streams_core::serde::TimeWindowed::of_size(key, size_ms));
+        let key: SharedSerde<Windowed<K>> = Arc::new(streams_core::serde::TimeWindowed::with_ends(key, ends));
         let table = self.cogrouped.table(added, key, how.nulls, view);
         for problem in self.problem.iter().chain(&too_short) {
             table.builder.with(|graph| graph.found(problem.as_str()));
@@ -407,6 +420,7 @@ where
                     value,
                     retention_ms: *retention_ms,
                     row: Arc::new(row),
+                    wall: None,
                 };
                 windowed_aggregate::factory::<K, V, A, _>(*windows, seed, parts)
             }
@@ -420,6 +434,7 @@ where
                     windows: *windows,
                     retention_ms: *retention_ms,
                     functions: Arc::new(session_aggregate::Functions { add: row, merge }),
+                    wall: None,
                 };
                 session_aggregate::factory::<K, V, A, _, _>(seed, parts)
             }

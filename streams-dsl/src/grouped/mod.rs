@@ -4,13 +4,17 @@ mod aggregate;
 mod aggregate_opt;
 mod cogroup;
 mod count;
+mod count_windows;
 mod emission;
+mod late;
 mod reduce;
 mod session;
 mod session_aggregate;
 mod sliding_aggregate;
+mod spread;
 mod store;
 mod table;
+mod wall_clock;
 mod windowed;
 mod windowed_aggregate;
 
@@ -22,7 +26,9 @@ use crate::graph::{Graph, NodeId};
 use crate::kstream::{KStream, RepartitionParts};
 
 pub use cogroup::{CogroupWindows, CogroupedKStream, SessionWindowedCogroupedKStream, TimeWindowedCogroupedKStream};
+pub use count_windows::CountWindowedKStream;
 pub use session::SessionWindowedKStream;
+pub use spread::SpreadKGroupedStream;
 pub use table::KGroupedTable;
 pub use windowed::{EmitStrategy, TimeWindowedKStream, WindowsOf};
 

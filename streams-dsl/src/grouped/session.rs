@@ -11,6 +11,7 @@ use super::count::COUNT;
 use super::reduce::REDUCE;
 use super::session_aggregate::{Functions, Parts, factory};
 use super::store::{Names, Seed, some_unless_null};
+use super::wall_clock::WallClock;
 use super::windowed::EmitStrategy;
 use crate::config::Materialized;
 use crate::ktable::KTable;
@@ -19,9 +20,10 @@ use crate::windows::{SessionWindows, millis};
 
 /// A stream grouped by its keys and by sessions. Java counterpart: `SessionWindowedKStream`.
 pub struct SessionWindowedKStream<K, V> {
-    grouped: KGroupedStream<K, V>,
+    pub(super) grouped: KGroupedStream<K, V>,
     windows: SessionWindows,
     emit: EmitStrategy,
+    pub(super) wall: Option<WallClock>,
 }
 
 impl<K, V> Clone for SessionWindowedKStream<K, V> {
@@ -30,6 +32,7 @@ impl<K, V> Clone for SessionWindowedKStream<K, V> {
             grouped: self.grouped.clone(),
             windows: self.windows,
             emit: self.emit,
+            wall: self.wall,
         }
     }
 }
@@ -43,6 +46,7 @@ impl<K: 'static, V: 'static> SessionWindowedKStream<K, V> {
             grouped: grouped.clone(),
             windows,
             emit: EmitStrategy::default(),
+            wall: None,
         }
     }
 
@@ -202,14 +206,17 @@ impl<K: Clone + 'static, V: 'static> SessionWindowedKStream<K, V> {
         };
         let serde = materialized.value.resolve(None);
         let (shape, too_short) = shape(self.windows, materialized.retention);
+        let builder = &self.grouped.stream.builder;
+        builder.with(|graph| WallClock::check(self.wall, self.emit, graph));
         if let Some(problem) = too_short {
-            self.grouped.stream.builder.with(|graph| graph.found(problem));
+            builder.with(|graph| graph.found(problem));
         }
         let parts = Parts {
             key: self.grouped.store_key(&materialized),
             windows: self.windows,
             retention_ms: shape.retention_ms(),
             functions: Arc::new(functions),
+            wall: self.wall,
         };
         let make = |seed: Seed| factory::<K, V, A, F, M>(seed, parts);
         let added = self

@@ -9,7 +9,9 @@ use streams_core::stores::{FlushListener, PendingWindows, SessionLayout, Session
 use streams_core::{Change, Headers, ProcessResult, Record, Window, Windowed};
 
 use super::emission::{Ends, OpenClocks};
+use super::late::{self, Missed};
 use super::store::Seed;
+use super::wall_clock::{EmitsClosed, LastRecord, WallClock};
 use super::windowed_aggregate::Lifetime;
 use crate::windows::SessionWindows;
 
@@ -25,6 +27,7 @@ pub(super) struct Parts<K, F, M> {
     pub(super) windows: SessionWindows,
     pub(super) retention_ms: i64,
     pub(super) functions: Arc<Functions<F, M>>,
+    pub(super) wall: Option<WallClock>,
 }
 
 pub(super) fn factory<K: Clone + 'static, V: 'static, A: 'static, F, M>(
@@ -36,7 +39,8 @@ where
     M: Fn(&K, Option<A>, A) -> Option<A> + Send + Sync + 'static,
 {
     Arc::new(move |builder: &mut NodeBuilder<'_>| {
-        let children = Rc::new(builder.children::<Windowed<K>, Change<A>>()?);
+        let (children, late) = builder.children_of_two::<Windowed<K>, Change<A>, Missed<K>, V>()?;
+        let children = Rc::new(children);
         let store = builder.store::<SessionStore<K, A>>(&seed.store)?;
         store.set_listener(Rc::new(ForwardSessions(Rc::clone(&children))), seed.flags.sends_old());
         let clocks = seed.clocks.open(builder.context());
@@ -54,13 +58,16 @@ where
         let node = Rc::new(SessionAggregate {
             name: builder.name(),
             children,
+            late,
             store,
             key: Arc::clone(&parts.key),
             windows: parts.windows,
             clocks,
             pending,
             functions: Arc::clone(&parts.functions),
+            last_record: LastRecord::default(),
         });
+        WallClock::watch(parts.wall, builder, &node, clocks, parts.windows.closing());
         Ok(AnyNode::new::<K, V>(node))
     })
 }
@@ -74,18 +81,20 @@ impl<K, A> FlushListener<Windowed<K>, A> for ForwardSessions<K, A> {
     }
 }
 
-struct SessionAggregate<K: 'static, A, F, M> {
+struct SessionAggregate<K: 'static, V, A, F, M> {
     name: Arc<str>,
     children: Rc<Children<Windowed<K>, Change<A>>>,
+    late: Children<Missed<K>, V>,
     store: Rc<SessionStore<K, A>>,
     key: SharedSerde<K>,
     windows: SessionWindows,
     clocks: OpenClocks,
     pending: Rc<PendingWindows<SessionLayout<K>, A>>,
     functions: Arc<Functions<F, M>>,
+    last_record: LastRecord,
 }
 
-impl<K: Clone + 'static, V: 'static, A: 'static, F, M> Downstream<K, V> for SessionAggregate<K, A, F, M>
+impl<K: Clone + 'static, V: 'static, A: 'static, F, M> Downstream<K, V> for SessionAggregate<K, V, A, F, M>
 where
     F: Fn(&K, &V, Option<A>) -> Option<A>,
     M: Fn(&K, Option<A>, A) -> Option<A>,
@@ -95,6 +104,7 @@ where
             cx.counters.dropped_records += 1;
             return Ok(());
         }
+        self.last_record.note(cx);
         let observed = cx.observe(self.clocks.observed, record.timestamp_ms);
         let (time, gap) = (record.timestamp_ms, self.windows.gap_ms());
         // A closed session is final: it takes no record any more, whatever comes within its gap.
@@ -108,20 +118,20 @@ where
                 end_ms: session.end_ms.max(window.end_ms),
             });
         if self.windows.closing().is_closed(session.end_ms, observed) {
-            cx.counters.dropped_records += 1;
+            late::miss(&self.late, cx, session, record)?;
         } else {
             self.merge(cx, session, found, record)?;
         }
         match self.clocks.take_closed(cx, self.windows.closing()) {
-            Some(ends) => self.emit(cx, ends, record),
+            Some(ends) => self.emit(cx, ends, record.headers),
             None => Ok(()),
         }
     }
 }
 
-impl<K: Clone + 'static, A: 'static, F, M> SessionAggregate<K, A, F, M> {
+impl<K: Clone + 'static, V, A: 'static, F, M> SessionAggregate<K, V, A, F, M> {
     /// Makes one session of the record and the sessions it touches.
-    fn merge<V>(
+    fn merge(
         &self,
         cx: &mut TaskContext,
         session: Window,
@@ -148,7 +158,7 @@ impl<K: Clone + 'static, A: 'static, F, M> SessionAggregate<K, A, F, M> {
         self.put(cx, session, aggregate, record)
     }
 
-    fn put<V>(
+    fn put(
         &self,
         cx: &mut TaskContext,
         window: Window,
@@ -166,14 +176,19 @@ impl<K: Clone + 'static, A: 'static, F, M> SessionAggregate<K, A, F, M> {
         let session = Record::new(&key, &change, window.end_ms);
         self.children.forward(cx, session.with_headers(Headers::empty()))
     }
+}
 
-    /// Emits the sessions that are closed now, each once, with the headers of the record that closed them.
-    fn emit<V>(&self, cx: &mut TaskContext, (_, last): Ends, record: Record<'_, K, V>) -> ProcessResult {
+impl<K: Clone + 'static, V, A: 'static, F, M> EmitsClosed for SessionAggregate<K, V, A, F, M> {
+    fn emit(&self, cx: &mut TaskContext, (_, last): Ends, headers: &Headers) -> ProcessResult {
         while let Some((key, row)) = self.pending.take_first(cx, last)? {
             let change = Change::new(Some(row.value), None);
-            let record = record.with_key(&key).with_value(&change);
-            self.children.forward(cx, record.with_timestamp(key.window.end_ms))?;
+            let record = Record::new(&key, &change, key.window.end_ms).with_headers(headers);
+            self.children.forward(cx, record)?;
         }
         Ok(())
+    }
+
+    fn last_record(&self) -> &LastRecord {
+        &self.last_record
     }
 }

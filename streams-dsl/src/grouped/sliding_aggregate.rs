@@ -9,11 +9,13 @@ use streams_core::serde::SharedSerde;
 use streams_core::stores::{
     Direction, PendingWindows, StoredWindow, Update, ValueAndTimestamp, WindowLayout, WindowStore,
 };
-use streams_core::{Change, ProcessResult, Record, Window, Windowed};
+use streams_core::{Change, Headers, ProcessResult, Record, Window, Windowed};
 
 use super::aggregate::before_and_time;
 use super::emission::{Ends, OpenClocks};
+use super::late::{self, Missed};
 use super::store::Seed;
+use super::wall_clock::{EmitsClosed, LastRecord, WallClock};
 use super::windowed_aggregate::{Lifetime, Parts};
 use crate::node::ForwardChanges;
 use crate::windows::SlidingWindows;
@@ -27,7 +29,8 @@ where
     F: Fn(&K, &V, Option<A>) -> Option<A> + Send + Sync + 'static,
 {
     Arc::new(move |builder: &mut NodeBuilder<'_>| {
-        let children = Rc::new(builder.children::<Windowed<K>, Change<A>>()?);
+        let (children, late) = builder.children_of_two::<Windowed<K>, Change<A>, Missed<K>, V>()?;
+        let children = Rc::new(children);
         let store = builder.store::<WindowStore<K, A>>(&seed.store)?;
         store.set_listener(Rc::new(ForwardChanges(Rc::clone(&children))), seed.flags.sends_old());
         let clocks = seed.clocks.open(builder.context());
@@ -46,6 +49,7 @@ where
         let node = Rc::new(SlidingAggregate {
             name: builder.name(),
             children,
+            late,
             store,
             key: Arc::clone(&parts.key),
             value: Arc::clone(&parts.value),
@@ -53,7 +57,9 @@ where
             clocks,
             pending,
             row: Arc::clone(&parts.row),
+            last_record: LastRecord::default(),
         });
+        WallClock::watch(parts.wall, builder, &node, clocks, windows.closing());
         Ok(AnyNode::new::<K, V>(node))
     })
 }
@@ -61,6 +67,7 @@ where
 struct SlidingAggregate<K: 'static, V, A, F> {
     name: Arc<str>,
     children: Rc<Children<Windowed<K>, Change<A>>>,
+    late: Children<Missed<K>, V>,
     store: Rc<WindowStore<K, A>>,
     key: SharedSerde<K>,
     value: SharedSerde<V>,
@@ -68,6 +75,7 @@ struct SlidingAggregate<K: 'static, V, A, F> {
     clocks: OpenClocks,
     pending: Rc<PendingWindows<WindowLayout<K>, A>>,
     row: Arc<F>,
+    last_record: LastRecord,
 }
 
 /// What a record is added to.
@@ -105,11 +113,13 @@ where
             cx.counters.dropped_records += 1;
             return Ok(());
         }
+        self.last_record.note(cx);
         let observed = cx.observe(self.clocks.observed, record.timestamp_ms);
         let last_end = record.timestamp_ms.saturating_add(self.windows.difference_ms());
         if self.windows.closing().is_closed(last_end, observed) {
-            cx.counters.dropped_records += 1;
-            return Ok(());
+            // It would have ended this one.
+            let start = record.timestamp_ms.saturating_sub(self.windows.difference_ms()).max(0);
+            return late::miss(&self.late, cx, self.window(start), record);
         }
         if record.timestamp_ms < self.windows.difference_ms() {
             self.process_early(cx, record)?;
@@ -117,7 +127,7 @@ where
             self.process_ordinary(cx, record)?;
         }
         match self.clocks.take_closed(cx, self.windows.closing()) {
-            Some(ends) => self.emit(cx, ends, record),
+            Some(ends) => self.emit(cx, ends, record.headers),
             None => Ok(()),
         }
     }
@@ -234,8 +244,7 @@ where
             .closing()
             .is_closed(window.end_ms, cx.observed(self.clocks.observed))
         {
-            cx.counters.dropped_records += 1;
-            return Ok(());
+            return late::miss(&self.late, cx, window, record);
         }
         let seed = match base {
             Base::Stored => None,
@@ -293,14 +302,19 @@ where
         self.children
             .forward(cx, record.with_key(&key).with_value(&change).with_timestamp(time))
     }
+}
 
-    /// Emits the windows that are closed now, each once, with the headers of the record that closed them.
-    fn emit(&self, cx: &mut TaskContext, (_, last): Ends, record: Record<'_, K, V>) -> ProcessResult {
+impl<K: Clone + 'static, V: 'static, A: 'static, F> EmitsClosed for SlidingAggregate<K, V, A, F> {
+    fn emit(&self, cx: &mut TaskContext, (_, last): Ends, headers: &Headers) -> ProcessResult {
         while let Some((key, row)) = self.pending.take_first(cx, last)? {
             let change = Change::new(Some(row.value), None);
-            let record = record.with_key(&key).with_value(&change);
-            self.children.forward(cx, record.with_timestamp(row.timestamp_ms))?;
+            let record = Record::new(&key, &change, row.timestamp_ms).with_headers(headers);
+            self.children.forward(cx, record)?;
         }
         Ok(())
+    }
+
+    fn last_record(&self) -> &LastRecord {
+        &self.last_record
     }
 }

@@ -1,10 +1,11 @@
 //! How an aggregation's store, node and table come together.
 
+use std::any::TypeId;
 use std::sync::Arc;
 
 use streams_core::processor::NodeFactory;
 use streams_core::serde::{Serde, SessionWindowed, SharedSerde, TimeWindowed};
-use streams_core::stores::{Layout, SessionLayout, TypedStore, WindowLayout};
+use streams_core::stores::{Layout, SessionLayout, TypedStore, WindowEnds, WindowLayout};
 use streams_core::{Windowed, processor::NodeBuilder};
 
 use super::KGroupedStream;
@@ -71,6 +72,9 @@ impl<K: 'static, V: 'static> KGroupedStream<K, V> {
             };
             let definition = StateStore::of(&store, key, value, shape, materialized).definition();
             let node = graph.add(name, &[parent], Processor::with_store(factory(seed), definition, keys));
+            if let (Some(added), false) = (graph.node_mut(node), matches!(shape, Shape::KeyValue)) {
+                added.flags.hands_late_on = Some(TypeId::of::<(K, V)>());
+            }
             Added {
                 node,
                 sources,
@@ -101,16 +105,16 @@ impl<K: 'static, V: 'static> KGroupedStream<K, V> {
         )
     }
 
-    /// The table of a windowed aggregation: its key serde knows the windows' size.
+    /// The table of a windowed aggregation: its key serde knows the windows' ends.
     pub(super) fn windowed_table<A: 'static>(
         &self,
         added: Added,
         materialized: &Materialized<K, A>,
         value: SharedSerde<A>,
-        size_ms: i64,
+        ends: WindowEnds,
         closing: Closing,
     ) -> KTable<Windowed<K>, A> {
-        let key: SharedSerde<Windowed<K>> = Arc::new(TimeWindowed::of_size(self.store_key(materialized), size_ms));
+        let key: SharedSerde<Windowed<K>> = Arc::new(TimeWindowed::with_ends(self.store_key(materialized), ends));
         let view = typed_view::<WindowLayout<K>, A>(&added);
         let table = made(self.stream.builder.clone(), added, key, value, view);
         KTable {

@@ -2,11 +2,16 @@
 
 use std::time::Duration;
 
+use streams_core::stores::WindowEnds;
+
 use super::KGroupedStream;
 use super::session::SessionWindowedKStream;
+use super::wall_clock::WallClock;
 use crate::config::Materialized;
 use crate::stores::Shape;
-use crate::windows::{Closing, Enumerable, SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows, millis};
+use crate::windows::{
+    CalendarWindows, Closing, Enumerable, SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows, millis,
+};
 
 /// When a windowed aggregation emits its results. Java counterpart: `EmitStrategy` (KIP-825).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,6 +56,7 @@ pub struct TimeWindowedKStream<K, V> {
     pub(super) grouped: KGroupedStream<K, V>,
     pub(super) windows: WindowKind,
     pub(super) emit: EmitStrategy,
+    pub(super) wall: Option<WallClock>,
 }
 
 impl<K, V> Clone for TimeWindowedKStream<K, V> {
@@ -59,6 +65,7 @@ impl<K, V> Clone for TimeWindowedKStream<K, V> {
             grouped: self.grouped.clone(),
             windows: self.windows,
             emit: self.emit,
+            wall: self.wall,
         }
     }
 }
@@ -67,6 +74,7 @@ impl<K, V> Clone for TimeWindowedKStream<K, V> {
 #[derive(Clone, Copy)]
 pub(super) enum WindowKind {
     Time(TimeWindows),
+    Calendar(CalendarWindows),
     Unlimited(UnlimitedWindows),
     Sliding(SlidingWindows),
 }
@@ -83,6 +91,7 @@ pub trait WindowsOf<K, V>: sealed::Sealed {
 mod sealed {
     pub trait Sealed {}
     impl Sealed for super::TimeWindows {}
+    impl Sealed for super::CalendarWindows {}
     impl Sealed for super::UnlimitedWindows {}
     impl Sealed for super::SlidingWindows {}
     impl Sealed for super::SessionWindows {}
@@ -93,6 +102,14 @@ impl<K: 'static, V: 'static> WindowsOf<K, V> for TimeWindows {
 
     fn window(self, grouped: &KGroupedStream<K, V>) -> TimeWindowedKStream<K, V> {
         TimeWindowedKStream::of(grouped, WindowKind::Time(self), self.problem())
+    }
+}
+
+impl<K: 'static, V: 'static> WindowsOf<K, V> for CalendarWindows {
+    type Windowed = TimeWindowedKStream<K, V>;
+
+    fn window(self, grouped: &KGroupedStream<K, V>) -> TimeWindowedKStream<K, V> {
+        TimeWindowedKStream::of(grouped, WindowKind::Calendar(self), self.problem())
     }
 }
 
@@ -121,7 +138,7 @@ impl<K: 'static, V: 'static> WindowsOf<K, V> for SessionWindows {
 }
 
 impl<K: 'static, V: 'static> KGroupedStream<K, V> {
-    /// Groups by windows too: by [`TimeWindows`], [`UnlimitedWindows`] and [`SlidingWindows`], where each record is in
+    /// Groups by windows too: by [`TimeWindows`], [`CalendarWindows`], [`UnlimitedWindows`] and [`SlidingWindows`], where each record is in
     /// every window that holds its event time, or by [`SessionWindows`], where it is in one session.
     ///
     /// ```
@@ -160,6 +177,7 @@ impl<K: 'static, V: 'static> TimeWindowedKStream<K, V> {
             grouped: grouped.clone(),
             windows,
             emit: EmitStrategy::default(),
+            wall: None,
         }
     }
 
@@ -192,13 +210,15 @@ impl<K: 'static, V: 'static> TimeWindowedKStream<K, V> {
     }
 
     /// The store, and what follows from the windows alone.
-    pub(super) fn sizes(&self, retention: Option<Duration>) -> (Shape, i64, Closing) {
+    pub(super) fn sizes(&self, retention: Option<Duration>) -> (Shape, WindowEnds, Closing) {
         let on_close = self.emit == EmitStrategy::OnWindowClose;
-        let (shape, size_ms, closing, too_short) = sizes(self.windows, on_close, retention);
+        let builder = &self.grouped.stream.builder;
+        builder.with(|graph| WallClock::check(self.wall, self.emit, graph));
+        let (shape, ends, closing, too_short) = sizes(self.windows, on_close, retention);
         if let Some(problem) = too_short {
-            self.grouped.stream.builder.with(|graph| graph.found(problem));
+            builder.with(|graph| graph.found(problem));
         }
-        (shape, size_ms, closing)
+        (shape, ends, closing)
     }
 
     /// The materialization, with the cache off where results are emitted on close.
@@ -211,36 +231,55 @@ impl<K: 'static, V: 'static> TimeWindowedKStream<K, V> {
 }
 
 /// The store: rows are kept for size + grace (Java: sliding windows for twice the difference), or longer if that is asked
-/// for. The windows' size and closing, and what is wrong with the retention, if anything.
+/// for. The windows' ends and closing, and what is wrong with the retention, if anything.
 pub(super) fn sizes(
     windows: WindowKind,
     on_close: bool,
     retention: Option<Duration>,
-) -> (Shape, i64, Closing, Option<String>) {
-    let (size_ms, needed_ms, bucket_ms, closing) = match windows {
+) -> (Shape, WindowEnds, Closing, Option<String>) {
+    let (ends, needed_ms, bucket_ms, closing) = match windows {
         WindowKind::Time(windows) => {
-            let needed_ms = windows.size_ms().saturating_add(windows.grace_ms());
+            let needed_ms = windows.size_ms().saturating_add(windows.closing().longest_lag_ms());
             // A bucket for each start: what closes together lies together, by key, which is the order of emission.
             let aligned = on_close.then(|| windows.advance_ms());
-            (windows.size_ms(), needed_ms, aligned, windows.closing())
+            (
+                WindowEnds::Size(windows.size_ms()),
+                needed_ms,
+                aligned,
+                windows.closing(),
+            )
         }
-        WindowKind::Unlimited(windows) => (windows.size_ms(), windows.size_ms(), None, windows.closing()),
+        WindowKind::Calendar(windows) => {
+            let needed_ms = windows.size_ms().saturating_add(windows.closing().longest_lag_ms());
+            let apart = on_close.then(|| windows.advance_ms());
+            (windows.ends(), needed_ms, apart, windows.closing())
+        }
+        WindowKind::Unlimited(windows) => {
+            let size_ms = windows.size_ms();
+            (WindowEnds::Size(size_ms), size_ms, None, windows.closing())
+        }
         WindowKind::Sliding(windows) => {
             let twice_ms = windows.difference_ms().saturating_mul(2);
             let needed_ms = twice_ms.saturating_add(windows.grace_ms());
-            (windows.difference_ms(), needed_ms, None, windows.closing())
+            (
+                WindowEnds::Size(windows.difference_ms()),
+                needed_ms,
+                None,
+                windows.closing(),
+            )
         }
     };
     let retention_ms = retention.map_or(needed_ms, millis);
     let too_short = (retention_ms < needed_ms).then(|| {
         format!(
-            "the retention of {retention_ms} ms is too short: windows of {size_ms} ms with their grace need {needed_ms} ms"
+            "the retention of {retention_ms} ms is too short: windows of {} ms with their grace need {needed_ms} ms",
+            ends.longest_ms()
         )
     });
     let shape = Shape::Window {
-        size_ms,
+        ends,
         retention_ms,
         bucket_ms,
     };
-    (shape, size_ms, closing, too_short)
+    (shape, ends, closing, too_short)
 }

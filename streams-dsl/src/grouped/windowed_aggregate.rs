@@ -6,13 +6,15 @@ use std::sync::Arc;
 use streams_core::processor::{AnyNode, Children, Downstream, NodeBuilder, NodeFactory, TaskContext};
 use streams_core::serde::SharedSerde;
 use streams_core::stores::{Update, ValueAndTimestamp, WindowStore};
-use streams_core::{Change, ProcessResult, Record, Window, Windowed};
+use streams_core::{Change, Headers, ProcessResult, Record, Window, Windowed};
 
 use super::TimeWindowedKStream;
 use super::aggregate::{AGGREGATE, before_and_time};
 use super::emission::{Ends, OpenClocks};
+use super::late::{self, Missed};
 use super::sliding_aggregate;
 use super::store::{Names, Seed, some_unless_null};
+use super::wall_clock::{EmitsClosed, LastRecord, WallClock};
 use super::windowed::{EmitStrategy, WindowKind};
 use crate::config::Materialized;
 use crate::ktable::KTable;
@@ -53,21 +55,21 @@ impl<K: Clone + 'static, V: 'static> TimeWindowedKStream<K, V> {
     {
         let materialized = self.settings(materialized);
         let serde = materialized.value.resolve(None);
-        let (shape, size_ms, closing) = self.sizes(materialized.retention);
+        let (shape, ends, closing) = self.sizes(materialized.retention);
         let key = self.grouped.store_key(&materialized);
         let parts = Parts {
             key,
             value: Arc::clone(&self.grouped.value),
             retention_ms: shape.retention_ms(),
             row: Arc::new(row),
+            wall: self.wall,
         };
         let (windows, on_close) = (self.windows, self.emit == EmitStrategy::OnWindowClose);
         let make = |seed: Seed| factory::<K, V, A, F>(windows, seed, parts);
         let added = self
             .grouped
             .add(names, &materialized, Arc::clone(&serde), (shape, on_close), make);
-        self.grouped
-            .windowed_table(added, &materialized, serde, size_ms, closing)
+        self.grouped.windowed_table(added, &materialized, serde, ends, closing)
     }
 }
 
@@ -77,6 +79,7 @@ pub(super) struct Parts<K, V, F> {
     pub(super) value: SharedSerde<V>,
     pub(super) retention_ms: i64,
     pub(super) row: Arc<F>,
+    pub(super) wall: Option<WallClock>,
 }
 
 impl<K, V, F> Clone for Parts<K, V, F> {
@@ -86,6 +89,7 @@ impl<K, V, F> Clone for Parts<K, V, F> {
             value: Arc::clone(&self.value),
             retention_ms: self.retention_ms,
             row: Arc::clone(&self.row),
+            wall: self.wall,
         }
     }
 }
@@ -101,6 +105,7 @@ where
 {
     match windows {
         WindowKind::Time(windows) => time_factory::<K, V, A, F, _>(windows, seed, parts),
+        WindowKind::Calendar(windows) => time_factory::<K, V, A, F, _>(windows, seed, parts),
         WindowKind::Unlimited(windows) => time_factory::<K, V, A, F, _>(windows, seed, parts),
         WindowKind::Sliding(windows) => sliding_aggregate::factory::<K, V, A, F>(windows, seed, parts),
     }
@@ -115,7 +120,8 @@ where
     F: Fn(&K, &V, Option<A>) -> Option<A> + Send + Sync + 'static,
 {
     Arc::new(move |builder: &mut NodeBuilder<'_>| {
-        let children = Rc::new(builder.children::<Windowed<K>, Change<A>>()?);
+        let (children, late) = builder.children_of_two::<Windowed<K>, Change<A>, Missed<K>, V>()?;
+        let children = Rc::new(children);
         let store = builder.store::<WindowStore<K, A>>(&seed.store)?;
         store.set_listener(Rc::new(ForwardChanges(Rc::clone(&children))), seed.flags.sends_old());
         let clocks = seed.clocks.open(builder.context());
@@ -125,16 +131,19 @@ where
             retention_ms: parts.retention_ms,
         };
         store.keep_from(move |cx| lifetime.live_from_ms(cx, clocks));
-        let node = WindowedAggregate {
+        let node = Rc::new(WindowedAggregate {
             name: builder.name(),
             children,
+            late,
             store,
             key: Arc::clone(&parts.key),
             windows,
             clocks,
             row: Arc::clone(&parts.row),
-        };
-        Ok(AnyNode::new::<K, V>(Rc::new(node)))
+            last_record: LastRecord::default(),
+        });
+        WallClock::watch(parts.wall, builder, &node, clocks, windows.closing());
+        Ok(AnyNode::new::<K, V>(node))
     })
 }
 
@@ -163,17 +172,19 @@ impl Lifetime {
     }
 }
 
-struct WindowedAggregate<K: 'static, A, F, W> {
+struct WindowedAggregate<K: 'static, V, A, F, W> {
     name: Arc<str>,
     children: Rc<Children<Windowed<K>, Change<A>>>,
+    late: Children<Missed<K>, V>,
     store: Rc<WindowStore<K, A>>,
     key: SharedSerde<K>,
     windows: W,
     clocks: OpenClocks,
     row: Arc<F>,
+    last_record: LastRecord,
 }
 
-impl<K: Clone + 'static, V, A: 'static, F, W: Enumerable> Downstream<K, V> for WindowedAggregate<K, A, F, W>
+impl<K: Clone + 'static, V, A: 'static, F, W: Enumerable> Downstream<K, V> for WindowedAggregate<K, V, A, F, W>
 where
     F: Fn(&K, &V, Option<A>) -> Option<A>,
 {
@@ -182,25 +193,25 @@ where
             cx.counters.dropped_records += 1;
             return Ok(());
         }
+        self.last_record.note(cx);
         // Stream time moves first: a record can close windows that it does not belong to.
         let observed = cx.observe(self.clocks.observed, record.timestamp_ms);
         let closing = self.windows.closing();
         self.windows.try_each(record.timestamp_ms, |window| {
             if closing.is_closed(window.end_ms, observed) {
-                cx.counters.dropped_records += 1;
-                return Ok(());
+                return late::miss(&self.late, cx, window, record);
             }
             self.update(cx, window, record)
         })?;
         match self.clocks.take_closed(cx, closing) {
-            Some(ends) => self.emit(cx, ends, record),
+            Some(ends) => self.emit(cx, ends, record.headers),
             None => Ok(()),
         }
     }
 }
 
-impl<K: Clone + 'static, A: 'static, F, W: Enumerable> WindowedAggregate<K, A, F, W> {
-    fn update<V>(&self, cx: &mut TaskContext, window: Window, record: Record<'_, K, V>) -> ProcessResult
+impl<K: Clone + 'static, V, A: 'static, F, W: Enumerable> WindowedAggregate<K, V, A, F, W> {
+    fn update(&self, cx: &mut TaskContext, window: Window, record: Record<'_, K, V>) -> ProcessResult
     where
         F: Fn(&K, &V, Option<A>) -> Option<A>,
     {
@@ -221,23 +232,25 @@ impl<K: Clone + 'static, A: 'static, F, W: Enumerable> WindowedAggregate<K, A, F
             Update::Changed(..) | Update::NullKey | Update::Skipped | Update::Deferred => Ok(()),
         }
     }
+}
 
-    /// Emits the windows that end between two times, both included, each once, with the headers of the record that closed
-    /// them.
-    fn emit<V>(&self, cx: &mut TaskContext, (first, last): Ends, record: Record<'_, K, V>) -> ProcessResult {
-        let (size_ms, advance_ms) = (self.windows.size_ms(), self.windows.advance_ms());
-        let (from_ms, to_ms) = (first.saturating_sub(size_ms).max(0), last.saturating_sub(size_ms));
-        // Mostly no window starts there, and nothing has to be read.
-        if to_ms < from_ms || to_ms / advance_ms * advance_ms < from_ms {
+impl<K: Clone + 'static, V, A: 'static, F, W: Enumerable> EmitsClosed for WindowedAggregate<K, V, A, F, W> {
+    fn emit(&self, cx: &mut TaskContext, (first, last): Ends, headers: &Headers) -> ProcessResult {
+        // Mostly no window ends there, and nothing has to be read.
+        let Some((from_ms, to_ms)) = self.windows.starts_of(first, last) else {
             return Ok(());
-        }
+        };
         let mut rows = self.store.fetch_all(cx, from_ms, to_ms)?;
         while let Some((key, row)) = self.store.next_row(cx, &mut rows)? {
             let change = Change::new(Some(row.value), None);
-            let record = record.with_key(&key).with_value(&change);
-            self.children.forward(cx, record.with_timestamp(row.timestamp_ms))?;
+            let record = Record::new(&key, &change, row.timestamp_ms).with_headers(headers);
+            self.children.forward(cx, record)?;
         }
         Ok(())
+    }
+
+    fn last_record(&self) -> &LastRecord {
+        &self.last_record
     }
 }
 

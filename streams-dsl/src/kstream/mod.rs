@@ -1,11 +1,15 @@
 //! Streams of records: one operation per file.
 
+mod bad_records;
+mod drop_duplicates;
+mod event_id;
 mod filter;
 mod flat_map;
 mod flat_map_values;
 mod for_each;
 mod group_by;
 mod join;
+mod join_as_of;
 mod join_global;
 mod join_grace;
 mod join_node;
@@ -13,6 +17,7 @@ mod join_table;
 mod map;
 mod map_values;
 mod merge;
+mod optional_keys;
 mod peek;
 mod process;
 mod process_values;
@@ -33,6 +38,8 @@ use streams_core::serde::SharedSerde;
 use crate::graph::{Kind, NodeId, Processor, Shared};
 use crate::names::Step;
 
+pub use drop_duplicates::DuplicatesWithin;
+pub use join_as_of::AsOf;
 pub use records::{NewRecord, RecordMeta};
 pub(crate) use repartition::RepartitionParts;
 pub use split::{Branched, BranchedKStream};

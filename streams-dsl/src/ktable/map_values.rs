@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use streams_core::serde::DefaultSerde;
+use streams_core::serde::{DefaultSerde, SharedSerde};
 
 use super::KTable;
 use super::derived::Rules;
@@ -54,5 +54,15 @@ impl<K: 'static, V: 'static> KTable<K, V> {
     ) -> KTable<K, V2> {
         let materialized = Materialized::unnamed();
         self.derive(RULES, materialized.value.resolve(None), &materialized, map)
+    }
+
+    /// As [`filter_map_values`](Self::filter_map_values), of values by this serde.
+    pub(crate) fn filter_map_values_with<V2: Clone + 'static>(
+        &self,
+        map: impl Fn(&K, &V) -> Option<V2> + Send + Sync + 'static,
+        value: SharedSerde<V2>,
+    ) -> KTable<K, V2> {
+        let materialized = Materialized::none(Arc::clone(&self.key), Arc::clone(&value));
+        self.derive(RULES, value, &materialized, map)
     }
 }

@@ -138,6 +138,7 @@ impl<K> Hold<K> {
                 closing.unwrap_or(Closing {
                     lag_ms: 0,
                     end_is_inside: false,
+                    calendar: None,
                 }),
             ),
             Until::TimeLimit(limit) => Hold::Limit(millis(limit)),

@@ -1,6 +1,8 @@
 //! Windows: what they hold, and when each kind is closed. "Closed" is one function per kind, shared by aggregation,
 //! emission, suppression, joins and expiry.
 
+mod calendar;
+mod calendar_windows;
 mod join;
 mod session;
 mod sliding;
@@ -11,6 +13,8 @@ use std::time::Duration;
 
 use streams_core::Window;
 
+pub use calendar::Calendar;
+pub use calendar_windows::CalendarWindows;
 pub use join::JoinWindows;
 pub use session::SessionWindows;
 pub use sliding::SlidingWindows;
@@ -40,12 +44,24 @@ pub(crate) struct Closing {
     pub(crate) lag_ms: i64,
     /// Whether the end itself is in the window (sessions, sliding windows).
     pub(crate) end_is_inside: bool,
+    /// Whether windows stay open until the end of the day, month … in which they end.
+    pub(crate) calendar: Option<Calendar>,
 }
 
 impl Closing {
     /// The close time: windows with an end before it are closed; where the end is outside, so are those that end at it.
     pub(crate) fn close_time_ms(self, stream_time_ms: i64) -> i64 {
-        stream_time_ms.saturating_sub(self.lag_ms)
+        let time_ms = stream_time_ms.saturating_sub(self.lag_ms);
+        match self.calendar {
+            Some(calendar) if time_ms >= 0 => calendar.window_of(time_ms).start_ms,
+            Some(_) | None => time_ms,
+        }
+    }
+
+    /// How long after its end a window is closed at the latest.
+    pub(crate) fn longest_lag_ms(self) -> i64 {
+        let longest = self.calendar.map_or(0, Calendar::longest_ms);
+        self.lag_ms.saturating_add(longest)
     }
 
     /// Windows with an end up to this one, included, are closed.
@@ -61,10 +77,19 @@ impl Closing {
     /// Of two tables that are joined: when the windows of both are closed (`GraphGraceSearchUtil`).
     pub(crate) fn later(one: Option<Closing>, other: Option<Closing>) -> Option<Closing> {
         match (one, other) {
-            (Some(one), Some(other)) => Some(Closing {
-                lag_ms: one.lag_ms.max(other.lag_ms),
-                end_is_inside: one.end_is_inside || other.end_is_inside,
-            }),
+            (Some(one), Some(other)) => {
+                let lag_ms = one.lag_ms.max(other.lag_ms);
+                // Of two calendars one is waited for to its end, and the other for as long as it can take.
+                let (calendar, more_ms) = match (one.calendar, other.calendar) {
+                    (Some(one), Some(other)) if one != other => (Some(one), other.longest_ms()),
+                    (one, other) => (one.or(other), 0),
+                };
+                Some(Closing {
+                    lag_ms: lag_ms.saturating_add(more_ms),
+                    end_is_inside: one.end_is_inside || other.end_is_inside,
+                    calendar,
+                })
+            }
             (one, other) => one.or(other),
         }
     }
@@ -83,11 +108,19 @@ pub(crate) trait Enumerable: Copy + Send + Sync + 'static {
     /// When they are closed.
     fn closing(&self) -> Closing;
 
-    /// How long they are.
+    /// How long they are; of calendars: at most.
     fn size_ms(&self) -> i64;
 
-    /// How far apart their starts are.
+    /// How far apart their starts are; of calendars: at least.
     fn advance_ms(&self) -> i64;
+
+    /// The starts (first, last; ms) of the windows whose ends lie between two times, both included; `None` if no end does.
+    fn starts_of(&self, first_end_ms: i64, last_end_ms: i64) -> Option<(i64, i64)> {
+        let (size_ms, advance_ms) = (self.size_ms(), self.advance_ms());
+        let from_ms = first_end_ms.saturating_sub(size_ms).max(0);
+        let to_ms = last_end_ms.saturating_sub(size_ms);
+        (to_ms >= from_ms && to_ms / advance_ms * advance_ms >= from_ms).then_some((from_ms, to_ms))
+    }
 }
 
 #[cfg(test)]

@@ -57,6 +57,7 @@ impl SessionWindows {
         Closing {
             lag_ms: self.gap_ms.saturating_add(self.grace_ms),
             end_is_inside: true,
+            calendar: None,
         }
     }
 

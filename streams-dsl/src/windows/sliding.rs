@@ -58,6 +58,7 @@ impl SlidingWindows {
         Closing {
             lag_ms: self.grace_ms,
             end_is_inside: true,
+            calendar: None,
         }
     }
 }

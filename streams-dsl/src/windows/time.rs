@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use streams_core::Window;
 
-use super::{Closing, Enumerable, millis};
+use super::{Calendar, Closing, Enumerable, millis};
 
 /// Windows of one size, aligned to the Unix epoch: tumbling (each begins where the last ends) or, with
 /// [`advance_by`](TimeWindows::advance_by), hopping. A window holds the times from its start up to its end, which is
@@ -27,6 +27,7 @@ pub struct TimeWindows {
     size_ms: i64,
     advance_ms: i64,
     grace_ms: i64,
+    closes: Option<Calendar>,
 }
 
 impl TimeWindows {
@@ -37,6 +38,7 @@ impl TimeWindows {
             size_ms: millis(size),
             advance_ms: millis(size),
             grace_ms: 0,
+            closes: None,
         }
     }
 
@@ -51,6 +53,23 @@ impl TimeWindows {
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace_ms = millis(grace);
+        self
+    }
+
+    /// Keeps each window open until the end of the day, week, month or year in which it ends, and the grace after that:
+    /// books are closed by the calendar, and what is known until then is in them.
+    ///
+    /// ```
+    /// use streams_dsl::{Calendar, DAY, HOUR, TimeWindows};
+    /// // Hours, which take late records until the third of the next month, Berlin time.
+    /// let hourly = TimeWindows::of(HOUR).close_with(Calendar::months("Europe/Berlin")).grace(2 * DAY);
+    /// assert_eq!(hourly.grace_ms(), 2 * 86_400_000);
+    /// ```
+    ///
+    /// Not in Java.
+    #[must_use]
+    pub fn close_with(mut self, calendar: Calendar) -> Self {
+        self.closes = Some(calendar);
         self
     }
 
@@ -81,11 +100,15 @@ impl TimeWindows {
         Closing {
             lag_ms: self.grace_ms,
             end_is_inside: false,
+            calendar: self.closes,
         }
     }
 
     /// What is wrong with the sizes, if anything.
     pub(crate) fn problem(&self) -> Option<String> {
+        if let Some(problem) = self.closes.and_then(Calendar::problem) {
+            return Some(problem);
+        }
         if self.size_ms < 1 {
             return Some("a window's size must be at least 1 ms".to_owned());
         }

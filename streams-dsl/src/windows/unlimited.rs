@@ -59,6 +59,7 @@ impl Enumerable for UnlimitedWindows {
         Closing {
             lag_ms: i64::MAX,
             end_is_inside: true,
+            calendar: None,
         }
     }
 
