@@ -129,6 +129,10 @@ impl Serde<EventId> for EventIdText {
         let text = std::str::from_utf8(bytes).map_err(|error| convert(error.to_string()))?;
         text.parse().map_err(|error: BoxError| convert(error.to_string()))
     }
+
+    fn format(&self) -> String {
+        "event-id".to_owned()
+    }
 }
 
 impl DefaultSerde for EventId {

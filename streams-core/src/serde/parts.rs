@@ -43,6 +43,10 @@ impl<K, S: Serde<K>> Serde<Part<K>> for PartOfKey<S> {
     fn is_null(&self, value: &Part<K>) -> bool {
         self.0.is_null(&value.of)
     }
+
+    fn format(&self) -> String {
+        format!("part-of({})", self.0.format())
+    }
 }
 
 /// Parts of values, which may be gone: the part's number (4 bytes, big-endian), then the value's bytes behind a 1, or a 0.
@@ -79,6 +83,10 @@ impl<V, S: Serde<V>> Serde<Part<Option<V>>> for PartOfValue<S> {
             of,
             number: u32::from_be_bytes(*number),
         })
+    }
+
+    fn format(&self) -> String {
+        format!("part({})", self.0.format())
     }
 }
 
@@ -126,6 +134,10 @@ impl<V, S: Serde<V>> Serde<Parts<V>> for PartsList<S> {
             rest = after;
         }
         Ok(Parts(parts))
+    }
+
+    fn format(&self) -> String {
+        format!("parts({})", self.0.format())
     }
 }
 

@@ -311,9 +311,9 @@ mod tests {
                 Calendar::years(zone),
             ] {
                 assert_eq!(calendar.problem(), None);
-                let mut window = calendar.window_of(0);
-                assert_eq!(window.start_ms, 0);
-                while window.end_ms < ms("2030-01-01T00:00:00Z") {
+                assert_eq!(calendar.window_of(0).start_ms, 0);
+                let mut window = calendar.window_of(ms("1994-12-01T00:00:00Z"));
+                while window.end_ms < ms("2026-01-01T00:00:00Z") {
                     let last = window.end_ms - 1;
                     let middle = window.start_ms + (window.end_ms - window.start_ms) / 2;
                     for time in [window.start_ms, middle, last] {
@@ -321,10 +321,7 @@ mod tests {
                     }
                     let length = window.end_ms - window.start_ms;
                     assert!(length <= calendar.longest_ms(), "{calendar:?} {window:?}");
-                    assert!(
-                        length >= calendar.least_ms() || window.start_ms == 0,
-                        "{calendar:?} {window:?}"
-                    );
+                    assert!(length >= calendar.least_ms(), "{calendar:?} {window:?}");
                     let next = calendar.window_of(window.end_ms);
                     assert_eq!(next.start_ms, window.end_ms, "{calendar:?}");
                     window = next;
