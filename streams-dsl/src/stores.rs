@@ -267,8 +267,12 @@ impl<K: 'static, V: 'static> StoreFactory for TypedFactory<K, V> {
 
     fn formats(&self) -> Option<StoreFormats> {
         let mut formats = StoreFormats::of(&*self.key, &*self.value);
-        if let Shape::Window { size_ms, .. } = self.shape {
-            formats.window_size_ms = Some(size_ms);
+        if let Shape::Window { ends, .. } = self.shape {
+            match ends {
+                WindowEnds::Size(size_ms) => formats.window_size_ms = Some(size_ms),
+                // Windows of another zone are other windows, whatever their keys look like.
+                WindowEnds::Rule(rule) => formats.key.format = format!("{} by {rule:?}", formats.key.format),
+            }
         }
         Some(formats)
     }
