@@ -85,6 +85,9 @@ impl<K: 'static, V: 'static> KStream<K, V> {
     /// The store is a window store of Java's format: changelog keys are the key's bytes, the event time (8 bytes) and four
     /// zeros, values one byte, 1. Rows live for `within` and the grace.
     ///
+    /// For exactly-once. Under at-least-once a crash can come when the changelog has a record's key and the output does not have
+    /// the record: it is read again then, and is taken for its own duplicate.
+    ///
     /// Not in Java (KIP-655 proposes `distinct`).
     pub fn drop_duplicates(
         &self,

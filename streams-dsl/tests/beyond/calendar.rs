@@ -219,6 +219,24 @@ fn late_records_of_days_are_told_with_their_day() {
 }
 
 #[test]
+fn days_of_another_zone_need_a_reset_says_the_lockfile() {
+    let lock = |zone| {
+        let builder = StreamsBuilder::new();
+        let windows = CalendarWindows::of(Calendar::days(zone));
+        sums(&builder, windows, EmitStrategy::OnWindowUpdate);
+        streams_dsl::lock::TopologyLock::of(&builder.build().unwrap()).unwrap()
+    };
+    let (berlin, new_york) = (lock("Europe/Berlin"), lock("America/New_York"));
+    assert_eq!(lock("Europe/Berlin").compare(&berlin).verdict(), None);
+    let report = new_york.compare(&berlin);
+    assert_eq!(
+        report.verdict(),
+        Some(streams_dsl::lock::LockVerdict::NeedsReset),
+        "{report}"
+    );
+}
+
+#[test]
 fn an_unknown_zone_is_found_by_the_build() {
     let builder = StreamsBuilder::new();
     sums(
