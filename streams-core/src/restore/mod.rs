@@ -3,6 +3,7 @@
 //! Java counterpart: `StoreChangelogReader` with `RecordConverters`.
 
 mod rows;
+mod side_by_side;
 mod standstill;
 
 use streams_state::{StateError, StoreMetadata, TaskState};
@@ -12,6 +13,7 @@ use crate::fetch::{FetchedRecord, PartitionBatch};
 use crate::runtime::ChangelogRestore;
 
 pub use rows::SourceRows;
+pub use side_by_side::{EndedRestore, SideBySide};
 pub use standstill::{Standstill, StandstillNews};
 
 /// Begins a replay: a restore from zero marks and empties the store first, unless it goes on with one that was interrupted.

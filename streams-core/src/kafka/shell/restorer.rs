@@ -41,8 +41,8 @@ impl Wanted {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn has(&self, job: &RestoreJob) -> bool {
-        self.set().contains(&(job.task, job.incarnation))
+    fn has(&self, task: TaskId, lease: u64) -> bool {
+        self.set().contains(&(task, lease))
     }
 }
 
