@@ -5,12 +5,14 @@
 
 mod topologies;
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use streams_testkit::Seeded;
 use streams_testkit::simulate::SimulationReport;
 
-use topologies::{ALL, Entry};
+use topologies::{Entry, all, of_seed};
 
 struct Arguments {
     first: u64,
@@ -56,18 +58,16 @@ fn arguments(mut words: impl Iterator<Item = String>) -> Result<Arguments, Strin
 }
 
 fn entry(name: Option<&str>, seed: u64) -> Result<&'static Entry, String> {
-    let Some(name) = name else {
-        let at = (seed % ALL.len() as u64) as usize;
-        return ALL.get(at).ok_or_else(|| "there are no topologies".to_owned());
-    };
-    let names: Vec<&str> = ALL.iter().map(|entry| entry.name).collect();
-    ALL.iter()
+    let Some(name) = name else { return Ok(of_seed(seed)) };
+    let names: Vec<&str> = all().map(|entry| entry.name).collect();
+    all()
         .find(|entry| entry.name == name)
         .ok_or_else(|| format!("there is no topology `{name}`; there are {}", names.join(", ")))
 }
 
 fn run(arguments: &Arguments) -> Result<(), String> {
     let mut report = SimulationReport::default();
+    let mut parts: BTreeMap<&str, Part> = BTreeMap::new();
     for seed in arguments.first..arguments.first + arguments.seeds {
         let entry = entry(arguments.topology.as_deref(), seed)?;
         let simulation = (entry.make)(&mut Seeded::new(seed));
@@ -76,8 +76,12 @@ fn run(arguments: &Arguments) -> Result<(), String> {
                 println!("{line}");
             }
         }
+        let started = now();
         match simulation.run(seed..seed + 1) {
-            Ok(one) => report.add(&one),
+            Ok(one) => {
+                parts.entry(entry.name).or_default().add(&one, started.elapsed());
+                report.add(&one);
+            }
             Err(failure) => {
                 return Err(format!(
                     "topology {}: {failure}\nagain: cargo xtask simulate --seed {seed} --topology {}",
@@ -92,8 +96,37 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         report.records,
         report.virtual_ms / 1_000
     );
+    for (name, part) in &parts {
+        println!(
+            "  {name}: {} seeds, {} records, {} ms a seed",
+            part.seeds,
+            part.records,
+            part.took.as_millis() / u128::from(part.seeds.max(1))
+        );
+    }
     for (what, count) in &report.faults {
         println!("  {count:>9} {what}");
     }
     Ok(())
+}
+
+/// What the seeds of one topology were.
+#[derive(Default)]
+struct Part {
+    seeds: u64,
+    records: u64,
+    took: Duration,
+}
+
+impl Part {
+    fn add(&mut self, report: &SimulationReport, took: Duration) {
+        self.seeds += report.seeds;
+        self.records += report.records;
+        self.took += took;
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "how long a seed took is told to people")]
+fn now() -> Instant {
+    Instant::now()
 }

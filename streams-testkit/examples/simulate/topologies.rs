@@ -1,4 +1,13 @@
-//! The topologies that are simulated. To add one: a function that builds it with its inputs, and a line in [`ALL`].
+//! The topologies that are simulated. To add one: a function that builds it with its inputs, and an entry in a list.
+
+#[path = "topologies/joins.rs"]
+mod joins;
+#[path = "topologies/plain.rs"]
+mod plain;
+#[path = "topologies/timed.rs"]
+mod timed;
+#[path = "topologies/windowed.rs"]
+mod windowed;
 
 use std::time::Duration;
 
@@ -14,58 +23,89 @@ use streams_testkit::simulate::{Compare, InputRecord, Simulation, UserFaults};
 pub(crate) struct Entry {
     /// The name, for `--topology`.
     pub(crate) name: &'static str,
+    /// How many of the seeds it gets: fewer where one takes long.
+    pub(crate) share: u64,
     /// Makes it.
     pub(crate) make: fn(&mut Seeded) -> Simulation,
 }
 
 /// All of them.
-pub(crate) const ALL: [Entry; 12] = [
+pub(crate) fn all() -> impl Iterator<Item = &'static Entry> {
+    let lists: [&'static [Entry]; 5] = [&SIMPLE, &joins::ALL, &windowed::ALL, &timed::ALL, &plain::ALL];
+    lists.into_iter().flatten()
+}
+
+/// The topology of a seed: each in turn, as often as its share says.
+pub(crate) fn of_seed(seed: u64) -> &'static Entry {
+    let shares = all().map(|entry| entry.share).sum::<u64>();
+    let mut left = seed % shares;
+    let found = all().find(|entry| {
+        let is_it = left < entry.share;
+        left = left.saturating_sub(entry.share);
+        is_it
+    });
+    found.expect("a share for each")
+}
+
+const SIMPLE: [Entry; 12] = [
     Entry {
         name: "copy",
+        share: 3,
         make: copy,
     },
     Entry {
         name: "count",
+        share: 3,
         make: count,
     },
     Entry {
         name: "cached-count",
+        share: 3,
         make: cached_count,
     },
     Entry {
         name: "windows",
+        share: 3,
         make: windows,
     },
     Entry {
         name: "table-join",
+        share: 3,
         make: table_join,
     },
     Entry {
         name: "outbox",
+        share: 3,
         make: outbox,
     },
     Entry {
         name: "global-join",
+        share: 3,
         make: global_join,
     },
     Entry {
         name: "chain",
+        share: 3,
         make: chain,
     },
     Entry {
         name: "memory-count",
+        share: 3,
         make: memory_count,
     },
     Entry {
         name: "reused-table",
+        share: 3,
         make: reused_table,
     },
     Entry {
         name: "failing",
+        share: 3,
         make: failing,
     },
     Entry {
         name: "broken-records",
+        share: 3,
         make: broken_records,
     },
 ];

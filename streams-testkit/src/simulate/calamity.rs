@@ -127,6 +127,13 @@ impl World<'_> {
         }
     }
 
+    /// Whether a process may stop with this error now, although it is not the explanation that is waited for: of two
+    /// processes of one identity one may find what the other has done since it asked for the committed offsets.
+    pub(super) fn tolerates(&self, error: &Error) -> bool {
+        let calamity = self.harm.as_ref().map(|harm| harm.calamity);
+        calamity == Some(Calamity::IdentityCopied) && matches!(error, Error::TaskCorrupted { .. })
+    }
+
     /// An error was told; it may be the explanation.
     pub(super) fn heed(&mut self, error: &Error) {
         if self.expects(error)

@@ -29,6 +29,11 @@ pub(super) enum Request {
         session: ProducerSession,
         committed: bool,
     },
+    /// An OffsetCommit, outside of transactions.
+    Offsets {
+        offsets: Vec<CommittedOffset>,
+        group: GroupIdentity,
+    },
     Purge(Vec<(TopicPartition, i64)>),
 }
 
@@ -41,6 +46,7 @@ impl Request {
             }
             Request::Flush { .. } => RequestKind::Flush,
             Request::SendOffsets { .. } => RequestKind::SendOffsets,
+            Request::Offsets { .. } => RequestKind::Offsets,
             Request::End { committed: true, .. } => RequestKind::Commit,
             Request::End { .. } => RequestKind::Abort,
             Request::Purge(_) => RequestKind::Purge,
@@ -53,7 +59,9 @@ impl Request {
             Request::Init { .. } => 30_000,
             Request::Committed(_) => 500,
             Request::Resolve(_) | Request::Changelogs(_) | Request::Ends(_) | Request::Purge(_) => 10_000,
-            Request::Flush { .. } | Request::SendOffsets { .. } | Request::End { .. } => 2_000,
+            Request::Flush { .. } | Request::SendOffsets { .. } | Request::Offsets { .. } | Request::End { .. } => {
+                2_000
+            }
         }
     }
 
@@ -104,6 +112,14 @@ pub(super) fn failed(class: FailureClass, code: &str) -> Outcome {
 
 pub(super) fn timed_out() -> Outcome {
     failed(FailureClass::Retriable, "_TIMED_OUT")
+}
+
+/// There was no answer: a call outside of transactions may have been carried out, or be some day.
+pub(super) fn unanswered(request: &Request) -> Outcome {
+    match request {
+        Request::Offsets { .. } => failed(FailureClass::Unknown, "REQUEST_TIMED_OUT"),
+        _ => timed_out(),
+    }
 }
 
 /// What librdkafka makes of a transaction error.

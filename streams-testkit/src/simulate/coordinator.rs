@@ -122,6 +122,14 @@ impl Coordinator {
         }
     }
 
+    /// The members whose ids begin so leave.
+    pub(super) fn leave(&mut self, prefix: &str) {
+        let all = self.members.keys().filter(|id| id.starts_with(prefix));
+        for id in all.cloned().collect::<Vec<_>>() {
+            self.remove(&id);
+        }
+    }
+
     /// Nobody is a member any more.
     pub(super) fn forget_members(&mut self) {
         for id in self.members.keys().cloned().collect::<Vec<_>>() {

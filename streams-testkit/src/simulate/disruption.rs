@@ -191,6 +191,7 @@ impl World<'_> {
     }
 
     fn spoil_disk(&mut self, disruption: Disruption, instance: usize) {
+        self.given_up += u64::from(disruption != Disruption::SlowDisk);
         let (ms, writes) = (1 + self.random_ms(8_000), 1 + self.rng.below(2));
         let now_ms = self.now_ms;
         let Some(machine) = self.instances.get_mut(instance) else {

@@ -90,6 +90,12 @@ impl World<'_> {
                             thread.place = Place::Fetch;
                             continue;
                         }
+                        if thread.place == Place::EffectsBeforeFetch && thread.core.has_claimed() {
+                            // Its offsets are committed already: what is left out now is lost.
+                            thread.processing_ms = 0;
+                            thread.place = Place::Process;
+                            continue;
+                        }
                         thread.place = Place::Start;
                         return self.rest(thread);
                     };
@@ -277,6 +283,7 @@ impl World<'_> {
                 self.note(|| format!("{} has lost all: {reason}", thread.key));
                 thread.assignment = assignment;
                 thread.gate.lost();
+                self.given_up += 1;
                 thread.core.on_lost()?;
             }
             MembershipEvent::Status { ready, status } => {

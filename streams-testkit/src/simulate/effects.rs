@@ -41,7 +41,7 @@ impl World<'_> {
         let background = self.weather.pipelined
             && matches!(
                 request.kind(),
-                RequestKind::Flush | RequestKind::SendOffsets | RequestKind::Commit
+                RequestKind::Flush | RequestKind::SendOffsets | RequestKind::Commit | RequestKind::Offsets
             );
         self.send(thread, request, &name);
         Ok(if background {
@@ -85,12 +85,20 @@ impl World<'_> {
             Effect::RecreateProducer => {
                 self.scatter(thread);
                 thread.producer.session = None;
+                thread.producer.plain = false;
                 thread.producer.fenced = false;
                 Outcome::Done
             }
-            Effect::OpenProducer | Effect::CommitOffsets { .. } | Effect::Rejoin => {
-                let message = "only exactly_once_v2 is simulated".to_owned();
-                return Err(Box::new(streams_core::Error::Topics { message }));
+            Effect::OpenProducer => {
+                thread.producer.plain = true;
+                Outcome::Done
+            }
+            Effect::CommitOffsets { offsets, group } => return Ok(Some(Request::Offsets { offsets, group })),
+            Effect::Rejoin => {
+                let member_id = format!("r{}", self.number());
+                self.command(thread, MembershipCommand::Rejoin { member_id });
+                self.weather.count("claim in doubt");
+                Outcome::Done
             }
             Effect::FetchCommitted { partitions } => return Ok(Some(Request::Committed(partitions))),
             Effect::ResolveReset { partitions } => return Ok(Some(Request::Resolve(partitions))),
@@ -188,8 +196,14 @@ impl World<'_> {
     }
 
     /// A destroyed producer drops its queue; records that were on the wire may still arrive, until its id is initialized
-    /// again.
+    /// again. Without transactions nothing would keep them out later, which no guarantee covers; they arrive now or never.
     pub(super) fn scatter(&mut self, thread: &mut Thread) {
+        if thread.producer.plain {
+            let most = self.rng.below(3);
+            let _ = thread
+                .producer
+                .deliver_some(&mut self.rng, &mut self.broker, self.now_ms, most);
+        }
         let queue = thread.producer.purge();
         let Some(session) = thread.producer.session.clone() else {
             return;
@@ -204,7 +218,12 @@ impl World<'_> {
     }
 
     fn send(&mut self, thread: &mut Thread, request: Request, name: &str) {
-        let fate = self.weather.fate(&mut self.rng, request.kind(), self.now_ms);
+        let mut fate = self.weather.fate(&mut self.rng, request.kind(), self.now_ms);
+        if matches!((fate, request.kind()), (Fate::Late(_), RequestKind::Offsets)) && !self.scenario.claims() {
+            // At least once the same offsets are sent again. That a later commit then overtakes the first one would take a
+            // broker that serves a connection after it was given up, for longer than a commit interval.
+            fate = Fate::Lost;
+        }
         let (key, number) = (thread.key, self.number());
         self.note(|| {
             format!(

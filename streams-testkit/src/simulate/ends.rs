@@ -14,10 +14,14 @@ const LEAVE_MS: i64 = 2_000;
 /// How long the last commit of a stopping thread may take, ms.
 pub(super) const STOP_MS: i64 = 30_000;
 
+/// The text of a failure that somebody was told.
+pub(super) const SIMULATED: &str = "simulated";
+
 impl World<'_> {
     /// A thread met an error and ends; what then happens is the application's answer.
     pub(super) fn thread_failed(&mut self, mut thread: Box<Thread>, error: Box<Error>) {
         let key = thread.key;
+        self.given_up += 1;
         self.note(|| format!("{key} ends: {error}"));
         if !self.excuses(&thread, &error) {
             self.put_back(thread);
@@ -54,8 +58,10 @@ impl World<'_> {
             Error::State { .. } => self.disk_was_bad(thread.key.instance),
             Error::Processing { message, .. } => message.contains(MARK),
             Error::Timeout { .. } => thread.closing,
+            // A record that was told not to be delivered.
+            Error::Produce { message, .. } => message == SIMULATED,
             Error::Repeated { source, .. } => self.excuses(thread, source),
-            error => self.expects(error),
+            error => self.expects(error) || self.tolerates(error),
         }
     }
 
@@ -96,6 +102,8 @@ impl World<'_> {
             } else {
                 self.scatter(&mut thread);
             }
+        } else {
+            self.scatter(&mut thread);
         }
         self.leave(thread);
     }

@@ -10,6 +10,8 @@ pub(super) enum RequestKind {
     Purge,
     Flush,
     SendOffsets,
+    /// An OffsetCommit outside of transactions.
+    Offsets,
     Commit,
     Abort,
 }
@@ -52,7 +54,7 @@ impl Fate {
 
 /// The fates that a request can meet with librdkafka, with the number of their kind.
 pub(super) fn possible(kind: RequestKind) -> &'static [(usize, Fate)] {
-    use FailureClass::{Abortable, Fatal};
+    use FailureClass::{Abortable, Fatal, Retriable, Unknown};
     const LOST: (usize, Fate) = (0, Fate::Lost);
     const ANSWER: (usize, Fate) = (1, Fate::AnswerLost);
     const TWICE: (usize, Fate) = (2, Fate::Doubled);
@@ -69,6 +71,13 @@ pub(super) fn possible(kind: RequestKind) -> &'static [(usize, Fate)] {
             (4, Fate::DoneButFailed(Abortable)),
             (4, Fate::DoneButFailed(Fatal)),
             (5, Fate::Late(Fatal)),
+        ],
+        RequestKind::Offsets => &[
+            LOST,
+            ANSWER,
+            (3, Fate::Refused(Retriable)),
+            (4, Fate::DoneButFailed(Unknown)),
+            (5, Fate::Late(Unknown)),
         ],
         RequestKind::Commit => &[
             LOST,

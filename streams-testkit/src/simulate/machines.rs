@@ -37,6 +37,7 @@ impl World<'_> {
             cache_bytes: self.weather.cache_bytes,
             send_bytes: self.weather.send_bytes,
             reset: self.reset(),
+            guarantee: self.scenario.guarantee,
             ..RuntimeSettings::default()
         }
     }
@@ -117,6 +118,7 @@ impl World<'_> {
     }
 
     pub(super) fn start_threads(&mut self, instance: usize) {
+        self.old_members_leave(instance);
         for number in 0..self.weather.threads {
             if let Some(machine) = self.instances.get_mut(instance) {
                 machine.threads.push(None);
@@ -124,6 +126,27 @@ impl World<'_> {
             if let Err(error) = self.start_thread(instance, number, 0) {
                 return self.fail(format!("a thread of instance {instance} could not be made: {error}"));
             }
+        }
+    }
+
+    /// Under exactly-once a member keeps its id across restarts, since its transactional id fences it. Without transactions
+    /// each has its own, as in the shipped shell.
+    fn member_id(&self, machine: &Instance, number: usize, turn: u32) -> String {
+        let process_id = machine.process_id();
+        if self.scenario.is_transactional() {
+            return format!("{process_id}-m{number}");
+        }
+        format!("{process_id}-m{number}-{}.{turn}", machine.life)
+    }
+
+    /// Without transactions the members of the process before leave at its start, if the group can be asked.
+    fn old_members_leave(&mut self, instance: usize) {
+        if self.scenario.is_transactional() || self.coordinator_away || self.rng.below(3) == 0 {
+            return;
+        }
+        if let Some(machine) = self.instances.get(instance) {
+            let prefix = format!("{}-", machine.process_id());
+            self.group.leave(&prefix);
         }
     }
 
@@ -145,7 +168,7 @@ impl World<'_> {
         let process_id = machine.process_id();
         let config = MemberConfig {
             group_id: APPLICATION_ID.to_owned(),
-            member_id: format!("{process_id}-m{number}"),
+            member_id: self.member_id(machine, number, turn),
             process_id: process_id.clone(),
             rack_id: None,
             client_tags: Vec::new(),
@@ -206,6 +229,7 @@ impl World<'_> {
         machine.replacing.clear();
         machine.global = None;
         let threads = std::mem::take(&mut machine.threads);
+        self.given_up += 1;
         self.note(|| format!("instance {instance} is dead"));
         for mut thread in threads.into_iter().flatten() {
             self.scatter(&mut thread);

@@ -15,6 +15,9 @@
 //! task at one thread, stores equal to their changelogs, and an end: an application that is not done within 20 minutes
 //! of virtual time after the last fault is stuck.
 //!
+//! Without transactions ([`Simulation::guarantee`]) the same faults strike: at least once nothing may be lost, at most once
+//! nothing may come twice, and a run in which nothing was given up must be exact.
+//!
 //! Once in some runs comes what an application must not survive in silence: its offsets expire or are reset, a changelog is
 //! truncated or made again, inputs are deleted before they were read. Then it has to stop and say why, touch nothing, and
 //! reach the exact result once that is put right.
@@ -69,6 +72,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use streams_core::Error;
+use streams_core::config::ProcessingGuarantee;
 use streams_core::processor::{ErrorHandlers, LogAndContinue};
 use streams_core::topology::Topology;
 
@@ -92,11 +96,16 @@ pub struct Simulation {
     phases: Phases,
     partitions: BTreeMap<String, i32>,
     compare: Compare,
+    /// Of topics that are compared in another way.
+    compare_of: BTreeMap<String, Compare>,
+    guarantee: ProcessingGuarantee,
     settle_ms: i64,
     handlers: ErrorHandlers,
     user_faults: Option<UserFaults>,
     /// Records that must change nothing.
     harmless: Vec<InputRecord>,
+    /// What outputs must have.
+    expected: Vec<InputRecord>,
 }
 
 /// What many runs were.
@@ -193,10 +202,13 @@ impl Simulation {
             phases,
             partitions: BTreeMap::new(),
             compare: Compare::Latest,
+            compare_of: BTreeMap::new(),
+            guarantee: ProcessingGuarantee::ExactlyOnceV2,
             settle_ms: 1_000,
             handlers: ErrorHandlers::default(),
             user_faults: None,
             harmless: Vec::new(),
+            expected: Vec::new(),
         }
     }
 
@@ -211,6 +223,29 @@ impl Simulation {
     #[must_use]
     pub fn compare(mut self, compare: Compare) -> Self {
         self.compare = compare;
+        self
+    }
+
+    /// How one output topic is compared, if in another way than the others.
+    #[must_use]
+    pub fn compare_topic(mut self, topic: &str, compare: Compare) -> Self {
+        self.compare_of.insert(topic.to_owned(), compare);
+        self
+    }
+
+    /// `processing.guarantee`; the default is exactly once. Without transactions a run in which something was given up that
+    /// was not committed (a crash, a failed commit, a lost membership) may repeat records, or lose some:
+    ///
+    /// - at least once, each record of the run without faults must be there, and no other; outputs compared by
+    ///   [`Compare::Latest`] must end with the same values, so only results belong there that do not change when a record
+    ///   comes twice;
+    /// - at most once, no record may be there more often than in the run without faults; outputs compared by
+    ///   [`Compare::Latest`] may have anything.
+    ///
+    /// A run in which nothing was given up must be exact, and stores equal their changelogs always.
+    #[must_use]
+    pub fn guarantee(mut self, guarantee: ProcessingGuarantee) -> Self {
+        self.guarantee = guarantee;
         self
     }
 
@@ -242,6 +277,28 @@ impl Simulation {
     #[must_use]
     pub fn harmless(mut self, records: Vec<InputRecord>) -> Self {
         self.harmless = records;
+        self
+    }
+
+    /// What outputs must have, by a model of the application: their topic, key, value and event time. Each output topic that
+    /// is named here must have exactly these records, in any order; with [`Compare::Latest`] these values of its keys. The run
+    /// without faults is compared with them, and all others with that run.
+    ///
+    /// ```
+    /// use streams_dsl::StreamsBuilder;
+    /// use streams_testkit::simulate::{InputRecord, Simulation};
+    ///
+    /// let builder = StreamsBuilder::new();
+    /// builder.stream::<String, String>("in").map_values(|_, value| value.to_uppercase()).to("out");
+    /// let inputs = vec![InputRecord::new("in", "key", "tea", 1_000)];
+    /// let simulation = Simulation::new(builder.build()?, vec![inputs]);
+    /// assert!(simulation.clone().expect(vec![InputRecord::new("out", "key", "TEA", 1_000)]).run(0..3).is_ok());
+    /// assert!(simulation.expect(vec![InputRecord::new("out", "key", "MILK", 1_000)]).run(0..3).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn expect(mut self, records: Vec<InputRecord>) -> Self {
+        self.expected = records;
         self
     }
 
@@ -291,12 +348,22 @@ impl Simulation {
 
     fn scenario(&self) -> Result<Scenario, Box<Error>> {
         let handlers = self.handlers.clone();
-        Scenario::new(&self.topology, &self.partitions, self.settle_ms, handlers)
+        Scenario::new(
+            &self.topology,
+            &self.partitions,
+            self.settle_ms,
+            handlers,
+            self.guarantee,
+        )
+    }
+
+    fn comparison(&self, topic: &str) -> Compare {
+        self.compare_of.get(topic).copied().unwrap_or(self.compare)
     }
 
     /// A cache skips steps of results, so only the last ones can be compared.
     fn may_cache(&self) -> bool {
-        self.compare == Compare::Latest
+        self.compare == Compare::Latest && self.compare_of.values().all(|compare| *compare == Compare::Latest)
     }
 
     fn expected(&self, scenario: &Scenario) -> Result<Written, String> {
@@ -304,12 +371,45 @@ impl Simulation {
         world.run();
         match world.failure.take() {
             Some(what) => Err(format!("the run without faults fails: {what}")),
-            None => Ok(Written::of(&world)),
+            None => {
+                let written = self.as_expected(Written::of(&world), scenario)?;
+                self.as_exact(&written).map_or(Ok(written), Err)
+            }
+        }
+    }
+
+    /// Without faults every guarantee gives the same.
+    fn as_exact(&self, written: &Written) -> Option<String> {
+        if self.guarantee == ProcessingGuarantee::ExactlyOnceV2 {
+            return None;
+        }
+        let exact = self.clone().guarantee(ProcessingGuarantee::ExactlyOnceV2);
+        let scenario = exact.scenario().map_err(|error| error.to_string());
+        let difference = match scenario.and_then(|scenario| exact.expected(&scenario)) {
+            Ok(exact) => written.difference(&exact, |topic| self.comparison(topic)),
+            Err(what) => Some(what),
+        };
+        difference.map(|what| format!("the run without faults differs from that of exactly once: {what}"))
+    }
+
+    /// The run without faults must have written what the model says.
+    fn as_expected(&self, written: Written, scenario: &Scenario) -> Result<Written, String> {
+        let compare = |topic: &str| match self.comparison(topic) {
+            Compare::Latest => Compare::Latest,
+            _ => Compare::AnyOrder,
+        };
+        match written.differs_from_model(&self.expected, scenario, compare) {
+            Some(what) => Err(format!("the run without faults does not give what is expected: {what}")),
+            None => Ok(written),
         }
     }
 
     fn run_one(&self, scenario: &Scenario, expected: &Written, seed: u64, traced: bool) -> Run {
-        let weather = Weather::draw(&mut Seeded::new(seed), self.may_cache());
+        let mut weather = Weather::draw(&mut Seeded::new(seed), self.may_cache());
+        if !scenario.is_transactional() {
+            // They are explained by what a transaction ties together.
+            weather.calamity = None;
+        }
         let phases = self.mixed_phases(seed);
         let world = World::new(scenario, &phases, seed, weather, traced);
         self.finish(world, expected)
@@ -336,7 +436,16 @@ impl Simulation {
         world.end_user_faults();
         if world.failure.is_none() {
             let written = Written::of(&world);
-            let wrong = written.difference(expected, self.compare);
+            let compare = |topic: &str| self.comparison(topic);
+            let wrong = match self.guarantee {
+                ProcessingGuarantee::ExactlyOnceV2 => written.difference(expected, compare),
+                guarantee => {
+                    for (what, count) in written.more_and_less(expected) {
+                        *world.weather.counts.entry(what).or_default() += count;
+                    }
+                    written.breaks(expected, compare, guarantee, world.given_up > 0)
+                }
+            };
             if let Some(what) = wrong.or_else(|| oracle::stores_differ(&mut world)) {
                 world.fail(what);
             }

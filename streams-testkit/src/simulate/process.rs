@@ -7,13 +7,14 @@ use streams_core::TopicPartition;
 use streams_core::membership::member::Member;
 use streams_core::membership::{MembershipCommand, MembershipEvent, TaskGate};
 use streams_core::outbox::ANY_PARTITION;
-use streams_core::runtime::{FailureLog, GlobalCore, Reports, StreamThreadCore};
+use streams_core::runtime::{FailureLog, GlobalCore, Reports, StreamThreadCore, Undelivered};
 use streams_core::stores::GlobalStores;
 use streams_core::test_driver::{
     LogRecord, MemoryBroker, MemoryConsumer, ProducerSession, TransactionError, any_partition, log_record,
 };
 use streams_state::MemoryDisk;
 
+use super::ends::SIMULATED;
 use super::restorer::Restorer;
 use crate::Seeded;
 
@@ -171,10 +172,12 @@ pub(super) struct Queued {
     epoch: u32,
 }
 
-/// The transactional producer: it sends in the background, in order within a partition.
+/// The producer: it sends in the background, in order within a partition.
 pub(super) struct Producer {
     pub(super) transactional_id: String,
     pub(super) session: Option<ProducerSession>,
+    /// It is open and has no transactions.
+    pub(super) plain: bool,
     pub(super) queue: VecDeque<Queued>,
     reports: Reports,
     reports_of: u32,
@@ -186,6 +189,7 @@ impl Producer {
         Producer {
             transactional_id,
             session: None,
+            plain: false,
             queue: VecDeque::new(),
             reports: Reports::default(),
             reports_of: 0,
@@ -230,9 +234,9 @@ impl Producer {
         broker: &mut MemoryBroker,
         now_ms: i64,
     ) -> Result<(), TransactionError> {
-        let Some(session) = &self.session else {
+        if self.session.is_none() && !self.plain {
             return Err(TransactionError::Fenced);
-        };
+        }
         let Some(partition) = self.queue.get(which).map(|queued| queued.topic_partition.clone()) else {
             return Ok(());
         };
@@ -244,7 +248,11 @@ impl Producer {
         let Some(queued) = self.queue.get(first) else {
             return Ok(());
         };
-        let offset = broker.send(session, &queued.topic_partition, queued.record.clone(), now_ms)?;
+        let (at, record) = (&queued.topic_partition, queued.record.clone());
+        let offset = match &self.session {
+            Some(session) => broker.send(session, at, record, now_ms)?,
+            None => broker.log_mut(at).map(|log| log.append(record, None)),
+        };
         let (slot, epoch) = (queued.slot, queued.epoch);
         self.queue.remove(first);
         if self.reports_of != epoch {
@@ -278,6 +286,25 @@ impl Producer {
         } else {
             Reports::default()
         }
+    }
+
+    /// Without transactions: the first record and all of its partition behind it are refused for good.
+    pub(super) fn refuse_first(&mut self) -> Vec<Undelivered> {
+        let Some(first) = self.queue.front().map(|queued| queued.topic_partition.clone()) else {
+            return Vec::new();
+        };
+        let (refused, kept): (VecDeque<Queued>, _) = std::mem::take(&mut self.queue)
+            .into_iter()
+            .partition(|queued| queued.topic_partition == first);
+        self.queue = kept;
+        let undelivered = refused.into_iter().map(|queued| Undelivered {
+            topic_partition: queued.topic_partition,
+            code: "_MSG_TIMED_OUT".to_owned(),
+            message: SIMULATED.to_owned(),
+            retriable: true,
+            changelog: queued.slot > 0,
+        });
+        undelivered.collect()
     }
 
     /// What is not sent yet is dropped; answers what was perhaps on the wire.

@@ -55,7 +55,7 @@ impl World<'_> {
     pub(super) fn compact(&mut self) {
         for (number, topic_partition) in self.changelog_partitions() {
             let compacts = self.scenario.changelogs.get(number);
-            if compacts.is_none_or(|changelog| changelog.cleanup == Cleanup::Delete) {
+            if compacts.is_none_or(|changelog| changelog.cleanup == Cleanup::Delete || changelog.keeps_versions) {
                 continue;
             }
             let below = i64::try_from(self.rng.below(200)).unwrap_or(0);
@@ -77,6 +77,9 @@ impl World<'_> {
             let Some(changelog) = self.scenario.changelogs.get(number) else {
                 continue;
             };
+            if changelog.keeps_versions {
+                continue;
+            }
             let (cleanup, keep_ms) = (changelog.cleanup, changelog.keep_ms);
             let Some(log) = self.broker.log_mut(&topic_partition) else {
                 continue;

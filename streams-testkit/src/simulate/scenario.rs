@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use streams_core::config::ProcessingGuarantee;
 use streams_core::processor::ErrorHandlers;
 use streams_core::topics::Topics;
 use streams_core::topology::{InternalTopicDefaults, Topology, TopologyPlan};
@@ -68,6 +69,7 @@ pub(super) struct Scenario {
     /// Inputs that are read by tasks and serve for nothing else.
     pub(super) trimmable: BTreeSet<Arc<str>>,
     pub(super) handlers: Arc<ErrorHandlers>,
+    pub(super) guarantee: ProcessingGuarantee,
     /// For how long nothing may change before a phase counts as done, ms: longer than any wall-clock punctuation.
     pub(super) settle_ms: i64,
 }
@@ -80,6 +82,8 @@ pub(super) struct ChangelogTopic {
     pub(super) cleanup: Cleanup,
     /// How long windows are kept, ms of event time, where the topic is trimmed by that.
     pub(super) keep_ms: i64,
+    /// Whether it keeps the versions of each key for longer than a run takes (`min.compaction.lag.ms`).
+    pub(super) keeps_versions: bool,
 }
 
 pub(super) const APPLICATION_ID: &str = "app";
@@ -92,6 +96,7 @@ impl Scenario {
         partitions: &BTreeMap<String, i32>,
         settle_ms: i64,
         handlers: ErrorHandlers,
+        guarantee: ProcessingGuarantee,
     ) -> Result<Self, Box<Error>> {
         let plan = topology
             .plan(APPLICATION_ID, &InternalTopicDefaults::default())
@@ -139,8 +144,18 @@ impl Scenario {
             outputs,
             trimmable,
             handlers: Arc::new(handlers),
+            guarantee,
             settle_ms,
         })
+    }
+
+    /// Whether records are claimed before they are processed.
+    pub(super) fn claims(&self) -> bool {
+        self.guarantee == ProcessingGuarantee::AtMostOnce
+    }
+
+    pub(super) fn is_transactional(&self) -> bool {
+        self.guarantee == ProcessingGuarantee::ExactlyOnceV2
     }
 }
 
@@ -159,6 +174,7 @@ fn changelogs_of(plan: &TopologyPlan) -> Vec<ChangelogTopic> {
                     Some("compact,delete") => Cleanup::CompactDelete,
                     _ => Cleanup::Compact,
                 },
+                keeps_versions: config("min.compaction.lag.ms").is_some_and(|ms| ms != "0"),
                 keep_ms: retention_ms - InternalTopicDefaults::default().window_store_additional_retention_ms,
             }
         })

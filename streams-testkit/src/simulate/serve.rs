@@ -6,7 +6,7 @@ use streams_core::runtime::{FailureClass, Outcome};
 use streams_core::test_driver::{Log, TransactionError, facts, start_of};
 use streams_state::{ChangelogFacts, Cleanup};
 
-use super::calls::{Call, Request, Served, ended, failed, flushed, timed_out};
+use super::calls::{Call, Request, Served, ended, failed, flushed, timed_out, unanswered};
 use super::fates::{Fate, RequestKind};
 use super::process::{Key, Thread};
 use super::retention::DELETE_RETENTION_MS;
@@ -138,6 +138,16 @@ impl World<'_> {
                     .map(|o| (o.topic_partition.clone(), o.offset, o.metadata.clone()));
                 ended(self.broker.send_offsets(session, offsets.collect(), self.now_ms))
             }
+            Request::Offsets { offsets, group } => {
+                if let Err(refusal) = self.group.check_commit(group, offsets) {
+                    return Served::Outcome(failed(FailureClass::StaleMember, refusal.0));
+                }
+                let offsets = offsets
+                    .iter()
+                    .map(|o| (o.topic_partition.clone(), o.offset, o.metadata.clone()));
+                self.broker.commit_offsets(offsets.collect());
+                Served::Outcome(Outcome::Done)
+            }
             Request::End { session, committed } => {
                 let result = self.broker.end_transaction(session, *committed);
                 #[cfg(test)]
@@ -214,6 +224,31 @@ impl World<'_> {
         }
         self.put_back(thread);
         served.unwrap_or_else(|| flushed(reports))
+    }
+
+    /// Without transactions a flush ends when each record is delivered or refused for good.
+    fn partly_flushed(&mut self, thread: &mut Thread, request: &Request) -> Outcome {
+        let Request::Flush { epoch } = request else {
+            return timed_out();
+        };
+        let producer = &mut thread.producer;
+        let undelivered = producer.refuse_first();
+        while !producer.queue.is_empty() {
+            if producer.deliver(0, &mut self.broker, self.now_ms).is_err() {
+                return timed_out();
+            }
+        }
+        let reports = producer.reports(*epoch);
+        if undelivered.is_empty() {
+            return Outcome::Flushed(reports);
+        }
+        self.weather.count("records not delivered");
+        self.given_up += 1;
+        Outcome::PartlyFlushed {
+            reports,
+            total: undelivered.len() as u64,
+            undelivered,
+        }
     }
 
     /// The producer sends in the background.
@@ -297,6 +332,11 @@ impl World<'_> {
     ) -> ProcessResult {
         let clock_ms = self.clock_ms(thread.key.instance);
         let outcome = match (fate, answer) {
+            (Fate::Refused(FailureClass::Abortable), _)
+                if matches!(request, Request::Flush { .. }) && thread.producer.plain =>
+            {
+                self.partly_flushed(thread, request)
+            }
             (Fate::Refused(FailureClass::Abortable), _) if matches!(request, Request::Flush { .. }) => {
                 // A delivery report failed: the production handler decides, as in the shell.
                 let on = thread
@@ -309,13 +349,18 @@ impl World<'_> {
                 return thread.core.on_undelivered(&on, "_MSG_TIMED_OUT", "simulated", true);
             }
             (Fate::Refused(class) | Fate::DoneButFailed(class) | Fate::Late(class), _) => failed(class, "SIMULATED"),
-            (Fate::Lost | Fate::AnswerLost, _) | (_, None | Some(Served::NotNow)) => timed_out(),
+            (Fate::Lost | Fate::AnswerLost, _) | (_, None | Some(Served::NotNow)) => unanswered(request),
             (Fate::Served | Fate::Doubled, Some(Served::Session(session))) => {
                 thread.producer.session = Some(session);
                 Outcome::Done
             }
             (Fate::Served | Fate::Doubled, Some(Served::Outcome(outcome))) => outcome,
         };
+        if let Outcome::Failed(failure) = &outcome
+            && failure.class != FailureClass::Retriable
+        {
+            self.given_up += 1;
+        }
         self.note(|| format!("{} hears #{number}: {outcome:?}", thread.key));
         thread.core.on_outcome(outcome, clock_ms)
     }

@@ -29,6 +29,12 @@ impl World<'_> {
         }
     }
 
+    /// The highest event time of all inputs, ms.
+    pub(super) fn newest_ms(&self) -> Option<i64> {
+        let records = self.phases.iter().flatten();
+        records.map(|record| record.timestamp_ms).max()
+    }
+
     /// Looks whether a phase is done, and whether all is.
     pub(super) fn watch(&mut self) {
         self.after(250, Event::Watch);

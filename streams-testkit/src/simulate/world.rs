@@ -95,6 +95,8 @@ pub(super) struct World<'s> {
     /// An input that is held by a transaction for longer than any broker would.
     pub(super) hung_input: Option<TopicPartition>,
     pub(super) user_faults: Option<UserFaults>,
+    /// How often work may have been given up that was not committed: by a crash, a failure, a lost membership, an abort.
+    pub(super) given_up: u64,
     pub(super) failure: Option<String>,
     pub(super) done: bool,
     #[cfg(test)]
@@ -150,6 +152,7 @@ impl<'s> World<'s> {
             held_back: Vec::new(),
             hung_input: None,
             user_faults: None,
+            given_up: 0,
             failure: None,
             done: false,
             #[cfg(test)]

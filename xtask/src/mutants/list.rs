@@ -17,7 +17,7 @@ pub(crate) struct Mutant {
 }
 
 /// All of them, in the order of the rules. The simulator's own tests have more, which break the simulated shell.
-pub(crate) const ALL: [Mutant; 23] = [
+pub(crate) const ALL: [Mutant; 27] = [
     Mutant {
         name: "dirty-abort",
         rule: "1.3",
@@ -47,8 +47,8 @@ pub(crate) const ALL: [Mutant; 23] = [
         rule: "1.7",
         what: "a commit with an unknown outcome is taken for one that failed",
         file: "streams-core/src/runtime/recovery.rs",
-        old: "FailureClass::Abortable if step != Step::Abort",
-        new: "FailureClass::Abortable | FailureClass::Fatal if step != Step::Abort",
+        old: "FailureClass::Abortable if !matches!(step, Step::Abort | Step::Begin)",
+        new: "FailureClass::Abortable | FailureClass::Fatal if !matches!(step, Step::Abort | Step::Begin)",
     },
     Mutant {
         name: "eof-ahead",
@@ -71,8 +71,8 @@ pub(crate) const ALL: [Mutant; 23] = [
         rule: "1.11",
         what: "records slower than a transaction may be open are processed beside its commit",
         file: "streams-core/src/runtime/core.rs",
-        old: "self.claims() || bounded;",
-        new: "self.claims() || (bounded && self.is_full());",
+        old: "(self.is_transactional() && slow);",
+        new: "(self.is_transactional() && slow && self.is_full());",
     },
     Mutant {
         name: "no-duel",
@@ -193,6 +193,38 @@ pub(crate) const ALL: [Mutant; 23] = [
         file: "streams-core/src/runtime/hanging.rs",
         old: "        if now_ms < self.hanging.next_ms {",
         new: "        if now_ms < i64::MAX {",
+    },
+    Mutant {
+        name: "restore-cut-short",
+        rule: "5.3",
+        what: "a restore ends where nothing more can be read now",
+        file: "streams-core/src/restore/side_by_side.rs",
+        old: "parts.all(|(part, changelog)| part.position >= changelog.to)",
+        new: "parts.all(|(part, changelog)| part.position >= changelog.to || part.position == part.buffered_to)",
+    },
+    Mutant {
+        name: "undelivered-forgotten",
+        rule: "7",
+        what: "at least once, records that were not delivered are not sent again",
+        file: "streams-core/src/runtime/plain/offsets.rs",
+        old: "ProductionDecision::Retry if failed.retriable => again = true,",
+        new: "ProductionDecision::Retry if failed.retriable => {}",
+    },
+    Mutant {
+        name: "claim-believed",
+        rule: "7",
+        what: "at most once, a claim without an answer is taken for one that succeeded",
+        file: "streams-core/src/runtime/plain/claim.rs",
+        old: "            _ => self.steps.push_front(Step::ReadBack),",
+        new: "            _ => return self.claim_succeeded(),",
+    },
+    Mutant {
+        name: "claim-made-again",
+        rule: "7",
+        what: "at most once, a claim that may still be carried out is made again by the same member",
+        file: "streams-core/src/runtime/plain/claim.rs",
+        old: "        self.plain.rejoining = true;\n        self.steps.push_front(Step::Rejoin);",
+        new: "",
     },
     Mutant {
         name: "gate-shut",
