@@ -304,6 +304,46 @@ fn a_generated_name_that_went_over_to_other_rows_is_found() {
 }
 
 #[test]
+fn a_generated_name_that_comes_or_goes_among_its_like_is_not_taken_for_sure() {
+    let counts = |unnamed: usize, named: &'static [&'static str]| {
+        move |b: &StreamsBuilder| {
+            let clicks = b.stream::<String, i64>("clicks").group_by_key();
+            for name in named {
+                clicks.count(*name);
+            }
+            for _ in 0..unnamed {
+                clicks.count(Materialized::unnamed());
+            }
+        }
+    };
+    // Whether the new one was written first or last can't be seen.
+    let (verdict, text, _) = change(counts(1, &[]), counts(2, &[]));
+    assert_eq!(verdict, LockVerdict::Rename, "{text}");
+    assert!(
+        text.contains("is new, and like `KSTREAM-AGGREGATE-STATE-STORE-0000000001`"),
+        "{text}"
+    );
+    assert!(text.contains("give the new one a name"), "{text}");
+    let (verdict, text, _) = change(counts(2, &[]), counts(1, &[]));
+    assert_eq!(verdict, LockVerdict::Rename, "{text}");
+    assert!(
+        text.contains("STORE-0000000003` is gone, and like `KSTREAM-AGGREGATE-STATE-STORE-0000000001`"),
+        "{text}"
+    );
+    let of_its_own = counts(0, &["KSTREAM-AGGREGATE-STATE-STORE-0000000001", "again"]);
+    let (verdict, text, _) = change(counts(1, &[]), of_its_own);
+    assert_eq!(verdict, LockVerdict::Compatible, "{text}");
+    // Of another type it is no one's like.
+    let other_type = |b: &StreamsBuilder| {
+        counts(1, &[])(b);
+        let views = b.stream::<String, i64>("views").group_by_key();
+        views.count(Materialized::unnamed());
+    };
+    let (verdict, text, _) = change(counts(1, &[]), other_type);
+    assert_eq!(verdict, LockVerdict::Compatible, "{text}");
+}
+
+#[test]
 fn an_operator_after_everything_else_changes_nothing() {
     let after = |b: &StreamsBuilder| {
         unnamed_counts(0)(b);

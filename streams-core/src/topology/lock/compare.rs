@@ -127,6 +127,26 @@ impl Found {
                 ),
             );
         }
+        for (name, like) in &pairs.unsure_gone {
+            self.add(
+                LockVerdict::Rename,
+                format!("the store `{name}` is gone, and like `{like}` in everything but its generated number"),
+                format!(
+                    "if the one that is gone was written before, `{like}` now has its rows: give what is left the names that it \
+                     had"
+                ),
+            );
+        }
+        for (name, like) in &pairs.unsure {
+            self.add(
+                LockVerdict::Rename,
+                format!("the store `{name}` is new, and like `{like}` in everything but its generated number"),
+                format!(
+                    "if it was written before `{like}`, each now has the rows of another: give the new one a name, and if the \
+                     others have moved, give them the names that they had"
+                ),
+            );
+        }
         for name in &pairs.added {
             let advice = "it begins empty: it does not know what was read before".to_owned();
             self.add(LockVerdict::Compatible, format!("the store `{name}` is new"), advice);
@@ -159,6 +179,22 @@ impl Found {
                 LockVerdict::Compatible,
                 format!("the repartition topic `{name}` is gone"),
                 "let the old version read it to its end first, and delete it then",
+            );
+        }
+        for (name, like) in &pairs.unsure_gone {
+            self.add(
+                LockVerdict::Rename,
+                format!("the repartition topic `{name}` is gone, and like `{like}` in everything but its generated number"),
+                "what is in the topics and not yet read may be read by another operation: give what is left the names that it \
+                 had, or let the old version read the topics to their end first",
+            );
+        }
+        for (name, like) in &pairs.unsure {
+            self.add(
+                LockVerdict::Rename,
+                format!("the repartition topic `{name}` is new, and like `{like}` in everything but its generated number"),
+                "what is in the topics and not yet read may be read by another operation: name the new one, and if the others \
+                 have moved, give them the names that they had",
             );
         }
         for name in &pairs.added {

@@ -21,6 +21,12 @@ pub(super) struct Pairs<'a> {
     pub(super) renamed: Vec<(&'a str, &'a str)>,
     pub(super) removed: Vec<&'a str>,
     pub(super) added: Vec<&'a str>,
+    /// A generated name that is new, and an older one of its family that is alike: which of the two is the new thing
+    /// can't be told.
+    pub(super) unsure: Vec<(&'a str, &'a str)>,
+    /// A generated name that is gone, and one of its family that is still there and alike: which of the two things is gone
+    /// can't be told.
+    pub(super) unsure_gone: Vec<(&'a str, &'a str)>,
 }
 
 /// What makes two members the same thing under two names.
@@ -81,15 +87,22 @@ fn pair_family<'a>(old: &[(&'a str, &'a Facts)], new: &[(&'a str, &'a Facts)], p
         other.is_none_or(|(_, other)| alike(facts, other))
     };
     if (grew || shrank) && old.iter().all(unchanged) {
-        pairs
-            .same
-            .extend(old.iter().map(|(name, _)| *name).filter(|name| is_in(new, name)));
-        pairs
-            .removed
-            .extend(old.iter().map(|(name, _)| *name).filter(|name| !is_in(new, name)));
-        pairs
-            .added
-            .extend(new.iter().map(|(name, _)| *name).filter(|name| !is_in(old, name)));
+        for (name, facts) in old {
+            let alike = || new.iter().find(|(_, new)| alike(facts, new));
+            if is_in(new, name) {
+                pairs.same.push(name);
+            } else if let Some((like, _)) = alike() {
+                pairs.unsure_gone.push((name, like));
+            } else {
+                pairs.removed.push(name);
+            }
+        }
+        for (name, facts) in new.iter().filter(|(name, _)| !is_in(old, name)) {
+            match old.iter().find(|(_, old)| alike(old, facts)) {
+                Some((like, _)) => pairs.unsure.push((name, like)),
+                None => pairs.added.push(name),
+            }
+        }
         return;
     }
     let aligned = align(old, new);
