@@ -82,7 +82,7 @@ pub enum Error {
     /// The broker or the client refused a record for good.
     #[error(
         "a record for {topic_partition} was refused ({code}): {message}{}",
-        grant("Write and Describe on the topic", code, message)
+        grant(&["Write", "Describe"], Some(&topic_partition.topic), code, message)
     )]
     Produce {
         /// Where it was to go.
@@ -95,7 +95,7 @@ pub enum Error {
     /// A call to Kafka failed for good.
     #[error(
         "{what} failed ({code}): {message}{}",
-        grant("Describe, Read and Write on the topic", code, message)
+        grant(&["Describe", "Read", "Write"], None, code, message)
     )]
     Kafka {
         /// What was tried.
@@ -243,21 +243,51 @@ impl Error {
     }
 }
 
-/// The permission that a refusal is about, unless the message has it already. `on_topic` is what the call needs of a topic.
-fn grant(on_topic: &'static str, code: &str, message: &str) -> String {
-    let permission = match code {
-        "TOPIC_AUTHORIZATION_FAILED" => on_topic,
-        "GROUP_AUTHORIZATION_FAILED" => "Read on the consumer group (the application id)",
-        "TRANSACTIONAL_ID_AUTHORIZATION_FAILED" => {
-            "Write and Describe on the transactional ids (prefix: the application id)"
+/// The permission that a refusal is about, and what to type, unless the message has it already. `on_topic` is what the call
+/// needs of the topic.
+fn grant(on_topic: &[&str], topic: Option<&str>, code: &str, message: &str) -> String {
+    let named = message.contains("; grant ");
+    match code {
+        _ if named => String::new(),
+        "TOPIC_AUTHORIZATION_FAILED" => {
+            let on = format!("{} on the topic", listed(on_topic));
+            grant_text(&on, on_topic, &format!("--topic {}", topic.unwrap_or("TOPIC")))
         }
-        "CLUSTER_AUTHORIZATION_FAILED" => "IdempotentWrite on the cluster",
-        _ => return String::new(),
-    };
-    if message.contains("; grant ") {
-        return String::new();
+        "GROUP_AUTHORIZATION_FAILED" => grant_text(
+            "Read on the consumer group (the application id)",
+            &["Read"],
+            "--group APPLICATION_ID",
+        ),
+        "TRANSACTIONAL_ID_AUTHORIZATION_FAILED" => grant_text(
+            "Write and Describe on the transactional ids (prefix: the application id)",
+            &["Write", "Describe"],
+            "--resource-pattern-type prefixed --transactional-id APPLICATION_ID-",
+        ),
+        "CLUSTER_AUTHORIZATION_FAILED" => {
+            grant_text("IdempotentWrite on the cluster", &["IdempotentWrite"], "--cluster")
+        }
+        _ => String::new(),
     }
-    format!("; grant {permission} to the principal of this client")
+}
+
+fn listed(words: &[&str]) -> String {
+    match words {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+/// Names a permission and what to type for it: `; grant …`.
+pub(crate) fn grant_text(permission: &str, operations: &[&str], resource: &str) -> String {
+    let operations: String = operations
+        .iter()
+        .map(|operation| format!(" --operation {operation}"))
+        .collect();
+    format!(
+        "; grant {permission} to the principal of this client: kafka-acls.sh --bootstrap-server SERVER --add \
+         --allow-principal User:NAME{operations} {resource}"
+    )
 }
 
 #[cfg(test)]
@@ -267,7 +297,7 @@ mod tests {
     #[test]
     fn a_refusal_for_want_of_a_permission_names_it() {
         for (code, permission) in [
-            ("TOPIC_AUTHORIZATION_FAILED", "Read and Write on the topic"),
+            ("TOPIC_AUTHORIZATION_FAILED", "Describe, Read and Write on the topic"),
             ("GROUP_AUTHORIZATION_FAILED", "Read on the consumer group"),
             (
                 "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",

@@ -5,6 +5,7 @@
 //! ([`streams_testkit::KafkaOptions::own_broker`]).
 #![allow(clippy::panic)] // a harness fails its test
 
+pub mod acls;
 pub mod cases;
 pub mod local;
 

@@ -18,6 +18,8 @@ mod global;
 mod membership;
 #[path = "broker/outages.rs"]
 mod outages;
+#[path = "broker/permissions.rs"]
+mod permissions;
 #[path = "broker/restore.rs"]
 mod restore;
 #[path = "broker/shared.rs"]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::deadline::native_ms;
-use super::errors::{CREATE_TOPICS, ClientError, DELETE_RECORDS, DELETE_TOPICS, DESCRIBE_CONFIGS};
+use super::errors::{CREATE_TOPICS, ClientError, ClientErrorKind, DELETE_RECORDS, DELETE_TOPICS, DESCRIBE_CONFIGS};
 use super::ffi::admin as native;
 use super::ffi::client::{Client, Kind};
 use super::ffi::error::{NativeError, check};
@@ -44,6 +44,17 @@ pub struct TopicConfig {
     pub value: Option<String>,
     /// Whether it is a default, not set on the topic itself.
     pub is_default: bool,
+}
+
+/// What may be done with a topic. Numbers: `org.apache.kafka.common.acl.AclOperation`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TopicOperation {
+    /// Fetching its records.
+    Read = 3,
+    /// Writing records.
+    Write = 4,
+    /// Looking at it.
+    Describe = 8,
 }
 
 /// Which offset of a log to list.
@@ -149,6 +160,33 @@ impl AdminClient {
         timeout_ms: u64,
     ) -> Result<Vec<(String, Result<TopicDescription, ClientError>)>, ClientError> {
         describe_topics(&self.0, topics, timeout_ms)
+    }
+
+    /// Those of the topics with which this client may not do the operation, also where it may not even look at the topic.
+    /// Topics that do not exist are left out.
+    ///
+    /// # Errors
+    /// That the request as a whole failed or timed out.
+    pub fn forbidden(
+        &self,
+        operation: TopicOperation,
+        topics: &[&str],
+        timeout_ms: u64,
+    ) -> Result<Vec<String>, ClientError> {
+        const DESCRIBING: &str = "looking for the permissions on topic";
+        if topics.is_empty() {
+            return Ok(Vec::new());
+        }
+        let described = native::describe_topics(&self.0, topics, true, native_ms(timeout_ms));
+        let described = described.map_err(|error| ClientError::new(DESCRIBING, topics.join(", "), error))?;
+        let forbidden = |(name, topic): native::PerItem<native::DescribedTopic>| match topic {
+            Ok(topic) => (!topic.authorized.contains(&(operation as i32))).then_some(name),
+            Err(error) => {
+                let denied = ClientError::new(DESCRIBING, "", error).kind;
+                matches!(denied, ClientErrorKind::Denied(_)).then_some(name)
+            }
+        };
+        Ok(described.into_iter().filter_map(forbidden).collect())
     }
 
     /// The settings of a topic by name.
@@ -257,7 +295,7 @@ pub(super) fn describe_topics(
     if topics.is_empty() {
         return Ok(Vec::new());
     }
-    let described = native::describe_topics(client, topics, native_ms(timeout_ms));
+    let described = native::describe_topics(client, topics, false, native_ms(timeout_ms));
     let described = described.map_err(|error| ClientError::new(DESCRIBING, topics.join(", "), error))?;
     let convert = |(name, topic): native::PerItem<native::DescribedTopic>| {
         let topic = topic.map(|topic| TopicDescription {

@@ -1,11 +1,12 @@
 //! Errors of the clients, and the one table that says what each of them forces us to do.
 
 use super::ffi::error::{NativeError, code, name};
+use crate::error::grant_text;
 use crate::fetch::FetchErrorKind;
 
 /// A failed call of a consumer or of the admin client.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{operation} {subject}: {message} ({name}){}", kind.advice())]
+#[error("{operation} {subject}: {message} ({name}){}", kind.advice(operation, subject))]
 pub struct ClientError {
     /// What was being done, such as `reading committed offsets`.
     pub operation: &'static str,
@@ -82,9 +83,9 @@ impl ClientErrorKind {
             | code::ELIGIBLE_LEADERS_NOT_AVAILABLE
             | code::THROTTLING_QUOTA_EXCEEDED => Self::TimedOut,
             code::TOPIC_AUTHORIZATION => Self::Denied(topic_permission(operation)),
-            code::GROUP_AUTHORIZATION => Self::Denied("Read on the consumer group"),
-            code::CLUSTER_AUTHORIZATION => Self::Denied("Create or Alter on the cluster"),
-            code::TRANSACTIONAL_ID_AUTHORIZATION => Self::Denied("Write and Describe on the transactional id"),
+            code::GROUP_AUTHORIZATION => Self::Denied(GROUP),
+            code::CLUSTER_AUTHORIZATION => Self::Denied(CLUSTER),
+            code::TRANSACTIONAL_ID_AUTHORIZATION => Self::Denied(TRANSACTIONAL_ID),
             code::NOENT
             | code::UNKNOWN_TOPIC
             | code::UNKNOWN_PARTITION
@@ -98,12 +99,44 @@ impl ClientErrorKind {
         }
     }
 
-    fn advice(self) -> String {
+    fn advice(self, operation: &'static str, subject: &str) -> String {
         match self {
-            Self::Denied(permission) => format!("; grant {permission}"),
+            Self::Denied(permission) => {
+                let (operations, resource) = match permission {
+                    GROUP => (&["Read"][..], "--group APPLICATION_ID".to_owned()),
+                    CLUSTER => (&["Create", "Alter"][..], "--cluster".to_owned()),
+                    TRANSACTIONAL_ID => {
+                        let resource = "--resource-pattern-type prefixed --transactional-id APPLICATION_ID-";
+                        (&["Write", "Describe"][..], resource.to_owned())
+                    }
+                    _ => (topic_operations(operation), format!("--topic {}", topic_of(subject))),
+                };
+                grant_text(permission, operations, &resource)
+            }
             Self::TimedOut => "; nothing is known, ask again".to_owned(),
             _ => String::new(),
         }
+    }
+}
+
+const GROUP: &str = "Read on the consumer group";
+const CLUSTER: &str = "Create or Alter on the cluster";
+const TRANSACTIONAL_ID: &str = "Write and Describe on the transactional id";
+
+/// The topic that a partition (`topic-3`) or a topic is of.
+fn topic_of(subject: &str) -> &str {
+    match subject.rsplit_once('-') {
+        Some((topic, number)) if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) => topic,
+        _ => subject,
+    }
+}
+
+fn topic_operations(operation: &'static str) -> &'static [&'static str] {
+    match operation {
+        CREATE_TOPICS => &["Create"],
+        DELETE_TOPICS | DELETE_RECORDS => &["Delete"],
+        DESCRIBE_CONFIGS => &["DescribeConfigs"],
+        _ => &["Describe", "Read"],
     }
 }
 
@@ -397,7 +430,8 @@ mod tests {
         let denied = NativeError::new(code::TOPIC_AUTHORIZATION, "Topic authorization failed");
         let text = ClientError::new(CREATE_TOPICS, "app-sums-changelog", denied).to_string();
         assert!(
-            text.contains("app-sums-changelog") && text.ends_with("grant Create on the topic (or on the cluster)"),
+            text.contains("; grant Create on the topic (or on the cluster) to the principal")
+                && text.ends_with("--operation Create --topic app-sums-changelog"),
             "{text}"
         );
     }

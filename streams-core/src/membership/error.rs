@@ -1,5 +1,7 @@
 //! Why membership does not work, in words that say what to do.
 
+use crate::error::grant_text;
+
 /// A refusal that a person has to act on.
 ///
 /// Reported by [`MembershipEvent::Fatal`](super::MembershipEvent::Fatal) or, where the member goes on trying, by
@@ -49,7 +51,8 @@ pub enum MembershipError {
     },
     /// A permission on the group is missing (error 30).
     #[error(
-        "not authorized for the group `{group}`: allow READ on the group to the principal of this client. Broker: {broker_message}"
+        "not authorized for the group `{group}`: allow READ on the group to the principal of this client{}. Broker: {broker_message}",
+        grant_text("Read on the group", &["Read"], &format!("--group {group}"))
     )]
     GroupAuthorization {
         /// The group.
@@ -60,7 +63,8 @@ pub enum MembershipError {
     /// A permission on topics is missing (error 29).
     #[error(
         "not authorized for topics of the group `{group}`: allow DESCRIBE and READ on its source topics and CREATE, READ and \
-         WRITE on its internal topics (prefix `{group}-`) to the principal of this client. Broker: {broker_message}"
+         WRITE on its internal topics (prefix `{group}-`) to the principal of this client{}. Broker: {broker_message}",
+        grant_text("Describe and Read on the topics", &["Describe", "Read"], "--topic TOPIC")
     )]
     TopicAuthorization {
         /// The group.

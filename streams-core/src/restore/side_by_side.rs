@@ -2,12 +2,13 @@
 //! transaction does not hold up the others, and so that a simulator runs what production runs.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use tracing::Span;
 
 use super::{Standstill, StandstillNews};
 use crate::TaskId;
-use crate::error::Error;
+use crate::error::{Error, grant_text};
 use crate::fetch::{FetchError, FetchErrorKind, Fetched, PartitionBatch, PartitionId};
 use crate::runtime::{
     Assignment, CallFailure, ChangelogRestore, FailureClass, RestoreFailure, RestoreJob, RestoreProgress, Restored,
@@ -129,7 +130,8 @@ impl SideBySide {
             error.kind,
             FetchErrorKind::TopicAuthorization | FetchErrorKind::Authentication | FetchErrorKind::Fatal
         );
-        let failure = || RestoreFailure::from(failure_of(error, fatal));
+        let topic = error.partition.and_then(|(partition, _)| self.topic_of(partition));
+        let failure = || RestoreFailure::from(failure_of(error, fatal, topic.as_deref()));
         match error.partition {
             Some((partition, _)) => {
                 if let Some((failed, _)) = self.part(partition) {
@@ -143,6 +145,14 @@ impl SideBySide {
             }
             None => tracing::debug!(%error, "the restore consumer met an error; it goes on by itself"),
         }
+    }
+
+    fn topic_of(&self, id: PartitionId) -> Option<Arc<str>> {
+        self.running.iter().find_map(|running| {
+            let mut parts = running.parts.iter().zip(&running.job.changelogs);
+            let (_, changelog) = parts.find(|(part, _)| part.id == id)?;
+            Some(Arc::clone(&changelog.topic_partition.topic))
+        })
     }
 
     /// Where the failure of a partition's restore is kept, and the part.
@@ -348,15 +358,23 @@ impl Running {
     }
 }
 
-fn failure_of(error: &FetchError, fatal: bool) -> CallFailure {
+fn failure_of(error: &FetchError, fatal: bool, topic: Option<&str>) -> CallFailure {
+    let (code, remedy) = match (error.kind, topic) {
+        (FetchErrorKind::TopicAuthorization, Some(topic)) => {
+            let permission = format!("Read on topic {topic}");
+            let remedy = grant_text(&permission, &["Read"], &format!("--topic {topic}"));
+            ("TOPIC_AUTHORIZATION_FAILED", remedy)
+        }
+        _ => ("FETCH", String::new()),
+    };
     CallFailure {
         class: if fatal {
             FailureClass::Stop
         } else {
             FailureClass::Retriable
         },
-        code: "FETCH".to_owned(),
-        message: error.to_string(),
+        code: code.to_owned(),
+        message: format!("{error}{remedy}"),
     }
 }
 

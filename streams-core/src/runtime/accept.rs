@@ -3,7 +3,7 @@
 use super::core::StreamThreadCore;
 use super::meter::AbortReason;
 use super::slot::Slot;
-use crate::error::{Error, ProcessResult};
+use crate::error::{Error, ProcessResult, grant_text};
 use crate::fetch::{FetchErrorKind, Fetched, PartitionId};
 use crate::task::Task;
 
@@ -77,23 +77,32 @@ impl StreamThreadCore {
                 Ok(())
             }
             kind => Err(Box::new(Error::Topics {
-                message: format!("cannot read {topic_partition}: {}{}", error.message, remedy(kind)),
+                message: format!(
+                    "cannot read {topic_partition}: {}{}",
+                    error.message,
+                    remedy(kind, &topic_partition.topic)
+                ),
             })),
         }
     }
 }
 
 /// What to do about an input that can't be read.
-fn remedy(kind: FetchErrorKind) -> &'static str {
-    match kind {
-        FetchErrorKind::TopicAuthorization => "; grant Read and Describe on the topic to the principal of this client",
+fn remedy(kind: FetchErrorKind, topic: &str) -> String {
+    let text = match kind {
+        FetchErrorKind::TopicAuthorization => {
+            let permission = "Read and Describe on the topic";
+            return grant_text(permission, &["Read", "Describe"], &format!("--topic {topic}"));
+        }
         FetchErrorKind::GroupAuthorization => {
-            "; grant Read on the consumer group (the application id) to the principal of this client"
+            let permission = "Read on the consumer group (the application id)";
+            return grant_text(permission, &["Read"], "--group APPLICATION_ID");
         }
         FetchErrorKind::UnknownTopic => {
             "; the topic was deleted: create it again, or take it out of the topology (if it was made anew, its offsets begin anew: reset the application)"
         }
         FetchErrorKind::Authentication => "; check the credentials of this client",
         _ => "",
-    }
+    };
+    text.to_owned()
 }

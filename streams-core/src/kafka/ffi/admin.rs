@@ -28,6 +28,8 @@ pub(crate) struct DescribedTopic {
     pub(crate) topic_id: [u8; 16],
     pub(crate) partitions: i32,
     pub(crate) internal: bool,
+    /// Numbers of the operations that this client may do with it; none unless they were asked for.
+    pub(crate) authorized: Vec<i32>,
 }
 
 /// One setting of a topic; `is_default` says that it was not set on the topic itself.
@@ -124,9 +126,11 @@ fn outcome(code: i32, said: String) -> Result<(), NativeError> {
     }
 }
 
+/// Describes topics, with what this client may do with them if `authorized`.
 pub(crate) fn describe_topics(
     client: &Client,
     names: &[&str],
+    authorized: bool,
     timeout_ms: i32,
 ) -> Result<Vec<PerItem<DescribedTopic>>, NativeError> {
     let names = names
@@ -141,6 +145,10 @@ pub(crate) fn describe_topics(
     )?;
     // SAFETY: names and handles are alive; the collection copies the names and is freed right after the request.
     unsafe {
+        error::take(b::rd_kafka_AdminOptions_set_include_authorized_operations(
+            request.options(),
+            authorized.into(),
+        ))?;
         let topics = b::rd_kafka_TopicCollection_of_topic_names(pointers.as_mut_ptr(), pointers.len());
         b::rd_kafka_DescribeTopics(client.as_ptr(), topics, request.options(), request.queue());
         b::rd_kafka_TopicCollection_destroy(topics);
@@ -179,12 +187,21 @@ unsafe fn described_topic(topic: *const b::rd_kafka_TopicDescription_t) -> PerIt
         }
         let partitions = i32::try_from(partitions).unwrap_or(i32::MAX);
         let internal = b::rd_kafka_TopicDescription_is_internal(topic) != 0;
+        let mut count = 0;
+        let operations = b::rd_kafka_TopicDescription_authorized_operations(topic, &raw mut count);
+        // As numbers: a newer broker may know an operation that the enum does not have.
+        let operation = |index| *operations.cast::<i32>().add(index);
+        let authorized = match operations.is_null() {
+            true => Vec::new(),
+            false => (0..count).map(operation).collect(),
+        };
         (
             name,
             Ok(DescribedTopic {
                 topic_id,
                 partitions,
                 internal,
+                authorized,
             }),
         )
     }

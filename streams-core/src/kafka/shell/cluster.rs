@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use streams_state::{ChangelogFacts, Cleanup};
 
 use crate::TopicPartition;
-use crate::kafka::admin::{AdminClient, Isolation, OffsetSpec};
+use crate::error::grant_text;
+use crate::kafka::admin::{AdminClient, Isolation, OffsetSpec, TopicOperation};
 use crate::kafka::errors::{ClientError, ClientErrorKind};
 use crate::runtime::{CallFailure, FailureClass};
 use crate::topics::Topics;
@@ -72,6 +73,22 @@ impl Cluster {
             }
         }
         Ok(topics)
+    }
+
+    /// Names those of the topics on which this client lacks a permission, and what to type; nothing where there is none, or
+    /// the cluster does not tell.
+    pub(super) fn lacking(&self, operation: TopicOperation, topics: &[&str]) -> String {
+        let forbidden = self.admin.forbidden(operation, topics, QUESTION_MS);
+        let forbidden = forbidden.unwrap_or_else(|error| {
+            tracing::debug!(%error, "which topics are concerned is not known");
+            Vec::new()
+        });
+        let name = format!("{operation:?}");
+        let each = forbidden.iter().map(|topic| {
+            let permission = format!("{name} on topic {topic}");
+            grant_text(&permission, &[&name], &format!("--topic {topic}"))
+        });
+        each.collect()
     }
 
     /// Starts and (uncommitted) ends of changelogs, their ids and policies.

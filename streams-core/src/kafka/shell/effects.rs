@@ -10,8 +10,8 @@ use super::offsets;
 use super::restorer::Restorer;
 use super::sizes::Sizes;
 use crate::TopicPartition;
-use crate::error::{Error, ProcessResult};
-use crate::kafka::admin::{Isolation, OffsetSpec};
+use crate::error::{Error, ProcessResult, grant_text};
+use crate::kafka::admin::{Isolation, OffsetSpec, TopicOperation};
 use crate::kafka::consumer::{AssignedPartition, BatchConsumer};
 use crate::kafka::errors::{ClientError, Reaction, TxnError, TxnErrorClass};
 use crate::kafka::group::CommandSender;
@@ -224,7 +224,7 @@ impl Clients {
             (CommitCall::SendOffsets(..), Ok(())) => Some(hooked("after-offsets-sent-before-commit", Outcome::Done)),
             (CommitCall::Commit, Ok(())) => Some(hooked("after-commit-before-apply", Outcome::Done)),
             (CommitCall::Offsets(..), Ok(())) => Some(hooked("after-offsets", Outcome::Done)),
-            (_, Err(CallError::Producer(error))) => Some(refused(&error)),
+            (_, Err(CallError::Producer(error))) => Some(self.refused(&error)),
             (_, Err(CallError::Group(failure))) => Some(Outcome::Failed(failure)),
         };
         if let Some(outcome) = outcome {
@@ -251,7 +251,7 @@ impl Clients {
             Ok(producer) => {
                 let ready = producer.init_transactions(INIT_MS);
                 self.producer = Some(producer);
-                ended(ready)
+                ready.map_or_else(|error| self.refused(&error), |()| Outcome::Done)
             }
             Err(error) => refused(&error),
         }
@@ -366,8 +366,33 @@ impl Clients {
         // says why.
         match self.producer()?.commit(SLICE_MS) {
             Ok(()) => Err(Error::bug("a transaction that takes no records was committed")),
-            Err(error) => Ok(Some(refused(&error))),
+            Err(error) => Ok(Some(self.refused(&error))),
         }
+    }
+
+    /// What a failed call of the producer means. librdkafka does not say which topic may not be written to.
+    fn refused(&self, error: &TxnError) -> Outcome {
+        let mut outcome = refused(error);
+        if let Outcome::Failed(failure) = &mut outcome {
+            let remedy = match failure.code.as_str() {
+                "TOPIC_AUTHORIZATION_FAILED" => self.cluster.lacking(TopicOperation::Write, &self.sizes.written()),
+                "TRANSACTIONAL_ID_AUTHORIZATION_FAILED" => {
+                    let mut settings = self.producer_config.iter();
+                    let id = settings.find(|(name, _)| name == "transactional.id");
+                    let id = id.map_or("", |(_, id)| id);
+                    let permission = format!("Write and Describe on transactional id {id}");
+                    let resource = format!("--resource-pattern-type prefixed --transactional-id {}-", self.group_id);
+                    grant_text(&permission, &["Write", "Describe"], &resource)
+                }
+                "GROUP_AUTHORIZATION_FAILED" => {
+                    let permission = format!("Read on consumer group {}", self.group_id);
+                    grant_text(&permission, &["Read"], &format!("--group {}", self.group_id))
+                }
+                _ => String::new(),
+            };
+            failure.message += &remedy;
+        }
+        outcome
     }
 
     /// Looks at the delivery reports of the epoch, which are all in. `None`: the core was told.

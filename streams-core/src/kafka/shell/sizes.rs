@@ -72,6 +72,11 @@ impl Sizes {
         config
     }
 
+    /// Topics that are written to.
+    pub(super) fn written(&self) -> Vec<&str> {
+        self.written.iter().map(String::as_str).collect()
+    }
+
     fn smallest(&self, cluster: &Cluster) -> usize {
         let known = cluster.sizes().map(|(_, bytes)| bytes);
         known.chain([self.configured]).min().unwrap_or(self.configured).max(1)

@@ -242,6 +242,11 @@ impl Member {
         match answer {
             Answer::Fenced => self.rejoin(LostReason::Fenced, now_ms),
             Answer::NotFound if self.phase == Phase::Joined => self.rejoin(LostReason::GroupDeleted, now_ms),
+            Answer::TopicAuthorization if self.phase == Phase::Joining => {
+                // It has nothing yet, and would wait for ever.
+                let error = MembershipError::TopicAuthorization { group, broker_message };
+                self.end(MembershipEvent::Fatal { error });
+            }
             Answer::TopicAuthorization => {
                 self.say_again();
                 self.cadence.failed(now_ms);

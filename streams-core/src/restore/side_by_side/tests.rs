@@ -144,7 +144,8 @@ fn a_fetch_that_fails_ends_the_restores_that_it_concerns() {
     restores.take(failed(Some(ids[1]), FetchErrorKind::OutOfRange { offset: 0 }));
     assert_eq!(round(&mut restores), [(1, code(FailureClass::Retriable, "FETCH"))]);
     restores.take(failed(Some(ids[0]), FetchErrorKind::TopicAuthorization));
-    assert_eq!(round(&mut restores), [(0, code(FailureClass::Stop, "FETCH"))]);
+    let denied = code(FailureClass::Stop, "TOPIC_AUTHORIZATION_FAILED");
+    assert_eq!(round(&mut restores), [(0, denied)]);
     restores.take(failed(None, FetchErrorKind::Authentication));
     assert_eq!(round(&mut restores), [(2, code(FailureClass::Stop, "FETCH"))]);
     assert!(restores.is_empty());

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::sync::mpsc::TryRecvError;
 
 use super::{StreamThread, ThreadEvent};
-use crate::error::{Error, ProcessResult};
+use crate::error::{Error, ProcessResult, grant_text};
+use crate::kafka::admin::TopicOperation;
 use crate::kafka::shell::clock::Clock;
 use crate::kafka::shell::cluster;
 use crate::kafka::shell::effects::Clients;
 use crate::kafka::shell::state::State;
-use crate::membership::{MemberEpoch, MembershipEvent, Status, StatusCode};
+use crate::membership::{MemberEpoch, MembershipError, MembershipEvent, Status, StatusCode};
 use crate::metrics::publish::Phase;
 use crate::runtime::{FailureClass, GroupIdentity};
 
@@ -123,12 +124,28 @@ impl StreamThread {
             }
             MembershipEvent::Fatal { error } => {
                 return Err(Box::new(Error::Membership {
-                    message: error.to_string(),
+                    message: self.with_topics(&error),
                 }));
             }
             _ => {}
         }
         Ok(())
+    }
+
+    /// A refusal with the topics that it is about, which the group does not name.
+    fn with_topics(&self, error: &MembershipError) -> String {
+        let topics = match error {
+            MembershipError::TopicAuthorization { .. } => {
+                let subs = self.plan.subtopologies.iter();
+                let topics: Vec<&str> = subs
+                    .flat_map(|sub| sub.external_sources())
+                    .map(|topic| &**topic)
+                    .collect();
+                self.clients.cluster.lacking(TopicOperation::Describe, &topics)
+            }
+            _ => String::new(),
+        };
+        format!("{error}{topics}")
     }
 
     /// Source topics that nobody makes are an error; under `ReplaceThread` it is tried again.
@@ -159,6 +176,18 @@ impl StreamThread {
                     status.detail, self.clients.group_id
                 ),
             })),
+            // The group would say so for ever (`KafkaApis`: "Unauthorized to CREATE on topics").
+            StatusCode::MissingInternalTopics if status.detail.contains("Unauthorized to CREATE") => {
+                let prefix = format!("{}-", self.clients.group_id);
+                let resource = format!("--resource-pattern-type prefixed --topic {prefix}");
+                Err(Box::new(Error::Topics {
+                    message: format!(
+                        "internal topics of the application may not be made: {}{}",
+                        status.detail,
+                        grant_text("Create on topics with the prefix", &["Create"], &resource)
+                    ),
+                }))
+            }
             StatusCode::MissingSourceTopics => {
                 let detail = &status.detail;
                 tracing::warn!(

@@ -26,6 +26,7 @@ fn refusals_say_what_to_do() {
         (35, "The version of API is not supported.", "streams.version=1"),
         (69, "Group app is not a streams group.", "of another type"),
         (30, "Group authorization failed.", "allow READ on the group"),
+        (29, "Topic authorization failed.", "prefix `app-`"),
         (81, "full", "group.streams.max.size"),
         (42, "MemberId can't be empty.", "do not understand each other"),
         (130, "no writer", "refuse the topology"),
