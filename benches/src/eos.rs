@@ -1,9 +1,7 @@
 //! The client of Kafka's own exactly-once system test (`EosTestClient` of its 4.2.0 test jar), driven by
 //! `tests/peers/SmokeDriver.java eos`; topology and verification stand in `tests/peers/smoke-topology.md`.
 
-use streams_dsl::{Materialized, StreamsBuilder, StreamsConfig, Topology, TopologyError};
-
-use crate::application::{env, extra_properties, log_to_stderr, run};
+use streams_dsl::{Materialized, StreamsBuilder, Topology, TopologyError};
 
 /// Java's client commits so seldom that a kill hits an open transaction.
 const COMMIT_INTERVAL_MS: &str = "5000";
@@ -53,27 +51,13 @@ pub fn topology() -> Result<Topology, TopologyError> {
 /// # Errors
 /// When the application can't start, fails, or does not close in time.
 pub fn client() -> anyhow::Result<()> {
-    log_to_stderr("info");
-    let properties = [
-        ("application.id", env("APP_ID", "EosTest")),
-        ("bootstrap.servers", env("KAFKA_BOOTSTRAP", "127.0.0.1:9092")),
-        ("processing.guarantee", env("GUARANTEE", "exactly_once_v2")),
-        ("group.protocol", env("PROTO", "streams")),
-        ("client.id", env("CLIENT_ID", "client")),
-        ("state.dir", env("STATE_DIR", "/tmp/eos-client-state")),
-        ("auto.offset.reset", "earliest".to_owned()),
+    // Java's client also asks for two standbys. Of a streams group the brokers decide about those, and this library has
+    // none yet.
+    let settings = [
         // Each input record makes one record in each output: the driver compares them one by one.
-        ("statestore.cache.max.bytes", "0".to_owned()),
-        ("commit.interval.ms", COMMIT_INTERVAL_MS.to_owned()),
-        ("commit.adaptive", "false".to_owned()),
+        ("statestore.cache.max.bytes", "0"),
+        ("commit.interval.ms", COMMIT_INTERVAL_MS),
+        ("commit.adaptive", "false"),
     ];
-    tracing::warn!(
-        "num.standby.replicas=2 of Java's client is ignored: the brokers decide about standbys of a streams group, and \
-         this library has none yet"
-    );
-    let mut config = StreamsConfig::from_properties(properties)?;
-    for (key, value) in extra_properties()? {
-        config = config.property(&key, &value)?;
-    }
-    run(topology()?, config)
+    crate::system::client("EosTest", topology()?, &settings)
 }

@@ -2,5 +2,8 @@
 
 mod application;
 pub mod eos;
+pub mod relational;
+pub mod smoke;
+mod system;
 
 pub use application::{env, extra_properties, log_to_stderr, run};

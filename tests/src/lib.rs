@@ -7,7 +7,9 @@
 
 pub mod acls;
 pub mod cases;
+pub mod differential;
 pub mod local;
+pub mod peers;
 
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::path::{Path, PathBuf};

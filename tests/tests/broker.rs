@@ -10,6 +10,8 @@
 
 #[path = "broker/cases.rs"]
 mod cases;
+#[path = "broker/differential.rs"]
+mod differential;
 #[path = "broker/edge.rs"]
 mod edge;
 #[path = "broker/global.rs"]

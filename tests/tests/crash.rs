@@ -32,7 +32,13 @@ mod instances;
 mod kills;
 #[path = "crash/rebalance.rs"]
 mod rebalance;
+#[path = "crash/relational.rs"]
+mod relational;
 #[path = "crash/restores.rs"]
 mod restores;
 #[path = "crash/scrape.rs"]
 mod scrape;
+#[path = "crash/smoke.rs"]
+mod smoke;
+#[path = "crash/system.rs"]
+mod system;

@@ -7,6 +7,7 @@ mod bench;
 mod cargo;
 mod cases;
 mod demo;
+mod differential;
 mod features;
 mod lint;
 mod mutants;
@@ -30,6 +31,8 @@ cargo xtask COMMAND
   demo [ARGS]                    setup, then the billing example on a real Kafka with one SIGKILL in the middle
   bench [NAME [ARGS]]            one benchmark; without a name: the list
   cases FILE                     runs the operator cases of FILE through the test driver
+  differential [--topologies N] [--seed S] [--case FILE] [--show]
+                                 seeded topologies through Java's test driver and ours (default: 300 from seed 0)
   simulate [--seeds N] [--seed S] [--topology NAME] [--trace]
                                  the core under seeded faults, without C++ (default: 300 seeds)
   mutants [--list] [--seeds N] [NAME...]
@@ -62,6 +65,7 @@ fn run(args: &[String]) -> anyhow::Result<ExitCode> {
         "demo" => demo::command(rest),
         "bench" => bench::command(rest),
         "cases" => cases::command(rest),
+        "differential" => differential::command(rest),
         "simulate" => simulate::command(rest),
         "mutants" => mutants::command(rest),
         "nightly" => nightly::command(rest),

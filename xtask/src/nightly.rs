@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 
 use crate::cargo::{Invocation, Metadata};
 use crate::progress::{self, Stage, Work};
-use crate::{lint, setup, simulate, test};
+use crate::{differential, lint, setup, simulate, test};
 
 /// Runs all long stages, or those named; `--list` lists them.
 pub(crate) fn command(args: &[String]) -> Result<ExitCode> {
@@ -44,6 +44,8 @@ pub(crate) fn stages(metadata: &Metadata) -> Result<Vec<Stage>> {
         ));
     }
     stages.extend(long_crash_tests(crash.calls()));
+    let differential = ["--topologies", "2000", "--seed", "1000000"].map(str::to_owned);
+    stages.push(Stage::cargo("differential", differential::call(&differential)));
     stages.push(lint::deny::advisories());
     Ok(stages)
 }
@@ -56,10 +58,17 @@ fn long_crash_tests(calls: &[Invocation]) -> Vec<Stage> {
     let [call] = calls else { return Vec::new() };
     let one = |test: &str| call.clone().args([test]);
     let eos = one("eos::kafkas_own_exactly_once_test").env("STREAMS_CRASH_EOS_SECONDS", "180");
+    let smoke = one("smoke::kafkas_own_smoke_test").env("STREAMS_CRASH_SMOKE_SECONDS", "120");
+    let relational = one("relational::kafkas_own_relational_test").env("STREAMS_CRASH_RELATIONAL_SECONDS", "120");
     let scale = one("rebalance::case_reb_scale_1_2_1").env("STREAMS_CRASH_SCALE_ROUNDS", "2000");
     let year = one("billing_instances::two_processes_bill_every_cent_once_under_sigkills");
     vec![
         Stage::cargo("kafka-eos", eos.env("STREAMS_CRASH_EOS_KILLS", "20")),
+        Stage::cargo("kafka-smoke", smoke.env("STREAMS_CRASH_SMOKE_KILLS", "12")),
+        Stage::cargo(
+            "kafka-relational",
+            relational.env("STREAMS_CRASH_RELATIONAL_KILLS", "12"),
+        ),
         Stage::cargo("scale", scale),
         match std::env::var_os(YEAR) {
             Some(_) => Stage::cargo("billing-year", year.env("STREAMS_CRASH_BILLING_KILLS", "20")),

@@ -171,6 +171,12 @@ impl GlobalCore {
             .all(|(topic_partition, position)| self.ends.get(topic_partition).is_none_or(|end| position >= *end))
     }
 
+    /// Records left out since the start: null keys, bad records let pass (`dropped-records-total`).
+    #[must_use]
+    pub fn dropped_records(&self) -> u64 {
+        self.task.counters().dropped_records
+    }
+
     /// Records that are still to be applied before stream threads may start.
     #[must_use]
     pub fn remaining(&self) -> i64 {

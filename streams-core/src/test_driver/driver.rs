@@ -272,15 +272,12 @@ impl TopologyTestDriver {
             .collect()
     }
 
-    /// Dropped records of all tasks (`dropped-records-total`).
+    /// Dropped records of all tasks, that of the global tables too (`dropped-records-total`).
     #[must_use]
     pub fn dropped_records(&self) -> u64 {
-        self.core
-            .status()
-            .tasks
-            .iter()
-            .map(|task| task.counters.dropped_records)
-            .sum()
+        let status = self.core.status();
+        let of_tasks: u64 = status.tasks.iter().map(|task| task.counters.dropped_records).sum();
+        of_tasks + self.global.as_ref().map_or(0, GlobalCore::dropped_records)
     }
 
     /// The core, to look at.

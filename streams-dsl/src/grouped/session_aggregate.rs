@@ -149,8 +149,9 @@ impl<K: Clone + 'static, V, A: 'static, F, M> SessionAggregate<K, V, A, F, M> {
             (self.functions.add)(record.key, record.value, merged)
         })?;
         let Some(aggregate) = aggregate else { return Ok(()) };
-        // A record at the only time of a session leaves the session as long as it was.
-        if windows.iter().any(|window| *window != session) {
+        // Sessions that become one are deleted, also one that the record makes no longer; only a record at the single time
+        // of a session leaves it as it is (`KStreamSessionWindowAggregate`).
+        if session != Window::new(record.timestamp_ms, record.timestamp_ms) {
             for window in windows {
                 self.put(cx, window, None, record)?;
             }

@@ -233,8 +233,15 @@ impl<K: 'static, V, V2: Clone + 'static, F: Fn(&K, &V) -> Option<V2>> Downstream
             }
         })?;
         let Some(rows) = rows else { return Ok(()) };
-        if self.rules.skip_absent && self.sends_old && rows.new.is_none() && rows.old.is_none() {
-            return Ok(());
+        if self.rules.skip_absent && self.sends_old && rows.new.is_none() {
+            // What this table stores is its old row; the update of a table that stores nothing does not tell one.
+            let absent = match &self.store {
+                Some(store) => store.read(cx, record.key, |row| row.is_none())?,
+                None => rows.old.is_none(),
+            };
+            if absent {
+                return Ok(());
+            }
         }
         let Some(store) = &self.store else {
             return self.children.forward(cx, record.with_value(&rows));

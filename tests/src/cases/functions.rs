@@ -15,13 +15,14 @@ pub(crate) fn shown(text: Option<&str>) -> &str {
     text.unwrap_or("null")
 }
 
-/// `part:N`, `nullif:X`, `throwif:X`, `const:X`, `key`, `value`, `upper`, `dup`, `keyvalue`.
+/// `part:N`, `nullif:X`, `throwif:X`, `const:X`, `key`, `value`, `number` (of letters), `upper`, `dup`, `keyvalue`.
 pub(crate) fn eval(name: &str) -> Step<Eval> {
     let (kind, argument) = name.split_once(':').unwrap_or((name, ""));
     let argument = argument.to_owned();
     Ok(match kind {
         "key" => Box::new(|key, _| key.map(str::to_owned)),
         "value" => Box::new(|_, value| value.map(str::to_owned)),
+        "number" => Box::new(|_, value| value.map(|value| value.encode_utf16().count().to_string())),
         "upper" => Box::new(|_, value| value.map(str::to_uppercase)),
         "dup" => Box::new(|_, value| value.map(|value| format!("{value}{value}"))),
         "keyvalue" => Box::new(|key, value| Some(format!("{}:{}", shown(key), shown(value)))),
@@ -78,10 +79,12 @@ pub(crate) fn aggregator(name: &str) -> Step<Combine> {
     Ok(match kind {
         "add" => Box::new(|value, old| Some(format!("{}+{}", shown(old), shown(value)))),
         "sub" => Box::new(|value, old| Some(format!("{}-{}", shown(old), shown(value)))),
-        "sum" => Box::new(|value, old| Some((number(shown(old)) + number(shown(value))).to_string())),
-        "minus" => Box::new(|value, old| Some((number(shown(old)) - number(shown(value))).to_string())),
+        "sum" => Box::new(|value, old| Some(number(shown(old)).wrapping_add(number(shown(value))).to_string())),
+        "minus" => Box::new(|value, old| Some(number(shown(old)).wrapping_sub(number(shown(value))).to_string())),
         "last" => Box::new(|value, _| value.map(str::to_owned)),
+        "cat" => Box::new(|value, old| Some(format!("{}.{}", shown(old), shown(value)))),
         "nullon" => Box::new(move |value, old| {
+            assert!(value.is_some(), "NullPointerException: a null value");
             (value != Some(&*argument)).then(|| format!("{}+{}", old.unwrap_or("0"), shown(value)))
         }),
         _ => return broken(format!("unknown aggregator {name}")),
@@ -93,8 +96,8 @@ pub(crate) fn reducer(name: &str) -> Step<Combine> {
     Ok(match name {
         "cat" => Box::new(|old, new| Some(format!("{},{}", shown(old), shown(new)))),
         "sub" => Box::new(|old, new| Some(format!("{}-{}", shown(old), shown(new)))),
-        "sum" => Box::new(|old, new| Some((number(shown(old)) + number(shown(new))).to_string())),
-        "minus" => Box::new(|old, new| Some((number(shown(old)) - number(shown(new))).to_string())),
+        "sum" => Box::new(|old, new| Some(number(shown(old)).wrapping_add(number(shown(new))).to_string())),
+        "minus" => Box::new(|old, new| Some(number(shown(old)).wrapping_sub(number(shown(new))).to_string())),
         "max" => Box::new(|old, new| Some(number(shown(old)).max(number(shown(new))).to_string())),
         "last" => Box::new(|_, new| new.map(str::to_owned)),
         _ => return broken(format!("unknown reducer {name}")),

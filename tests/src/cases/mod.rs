@@ -1,6 +1,8 @@
 //! Runs machine-readable cases (`tests/cases/given.json` and files of its format) through the DSL and the test driver.
 
+mod cogroup;
 mod compare;
+mod fanout;
 mod foreign;
 mod functions;
 mod process;
@@ -80,6 +82,25 @@ fn outcome(case: &Value) -> Outcome {
         Err(Stop::Broken(reason)) => Verdict::Failed(format!("  can't be run: {reason}")),
     };
     Outcome { id, verdict }
+}
+
+/// What a case gave.
+pub(crate) enum Ran {
+    /// Outputs, reads, dropped records and, if any, the failure of a step.
+    Done(Value),
+    /// The topology was refused.
+    Refused(String),
+    /// An operation does not exist.
+    Missing(String),
+}
+
+/// Runs one case, without a look at what it expects.
+pub(crate) fn ran(case: &Value) -> Ran {
+    match run::run(case) {
+        Ok(actual) => Ran::Done(actual),
+        Err(Stop::Missing(operation)) => Ran::Missing(operation),
+        Err(Stop::Broken(reason)) => Ran::Refused(reason),
+    }
 }
 
 /// The counts of a run: passed, failed, skipped.

@@ -32,6 +32,8 @@ impl Processor<Text, Text, Text, Text> for CaseProcessor {
                 let time = Some(cx.stream_time_ms().to_string());
                 Ok(cx.forward(record.with_value(&time))?)
             }
+            // Java's Record refuses it.
+            "ts-minus-100" if record.timestamp_ms < 100 => Err("IllegalArgumentException: a negative time".into()),
             "ts-minus-100" => Ok(cx.forward(record.with_timestamp(record.timestamp_ms - 100))?),
             "meta" => {
                 let place = cx.record_context();

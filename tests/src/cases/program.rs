@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use serde_json::Value;
 use streams_dsl::{
-    Consumed, DefaultSerde, GlobalKTable, JoinWindows, Joined, KGroupedStream, KGroupedTable, KStream, KTable,
-    Materialized, SessionWindowedKStream, StreamsBuilder, TimeWindowedKStream, Timestamps, Windowed,
+    CogroupedKStream, Consumed, DefaultSerde, GlobalKTable, JoinWindows, Joined, KGroupedStream, KGroupedTable,
+    KStream, KTable, Materialized, SessionWindowedCogroupedKStream, SessionWindowedKStream, StreamsBuilder,
+    TimeWindowedCogroupedKStream, TimeWindowedKStream, Timestamps, Windowed,
 };
 
 use super::functions::{Text, aggregator, eval, joiner, reducer, test};
 use super::process::CaseProcessor;
-use super::{Step, broken, missing, tables, windows};
+use super::{Step, broken, cogroup, fanout, missing, tables, windows};
 
 /// What a call gives.
 #[derive(Clone)]
@@ -27,6 +28,9 @@ pub(super) enum Handle {
     GroupedTable(std::rc::Rc<KGroupedTable<Text, Text>>),
     Windowed(std::rc::Rc<TimeWindowedKStream<Text, Text>>),
     Sessions(std::rc::Rc<SessionWindowedKStream<Text, Text>>),
+    Cogrouped(std::rc::Rc<CogroupedKStream<Text, Text>>),
+    CogroupedWindows(std::rc::Rc<TimeWindowedCogroupedKStream<Text, Text>>),
+    CogroupedSessions(std::rc::Rc<SessionWindowedCogroupedKStream<Text, Text>>),
     Nothing,
 }
 
@@ -52,6 +56,15 @@ pub(crate) fn build(calls: &[Value], builder: &StreamsBuilder) -> Step<()> {
             Some((_, Some(handle))) => Ok(handle.clone()),
             Some((of, None)) => broken(format!("nothing is named {of}")),
         };
+        if field(call, "op") == Some("split") {
+            let Handle::Stream(stream) = input("of")? else {
+                return broken("split of something else than a stream");
+            };
+            let [yes, no] = fanout::split(call, &stream)?;
+            named.insert(required(call, "let")?.to_owned(), yes);
+            named.insert(required(call, "otherwise")?.to_owned(), no);
+            continue;
+        }
         let made = one_call(call, builder, input("of")?, input("with")?)?;
         if let Some(name) = field(call, "let") {
             named.insert(name.to_owned(), made);
@@ -110,6 +123,10 @@ fn one_call(call: &Value, builder: &StreamsBuilder, of: Handle, with: Handle) ->
         (operation, Handle::Counts(table)) if operation != "suppress" => {
             tables::table_call(operation, call, &tables::texts(&table), with)
         }
+        ("cogroup", Handle::Grouped(grouped)) => cogroup::begin(call, &grouped),
+        (_, Handle::Cogrouped(cogrouped)) => cogroup::cogrouped_call(operation, call, &cogrouped, with),
+        ("aggregate", Handle::CogroupedWindows(windowed)) => cogroup::windowed_aggregate(call, &windowed),
+        ("aggregate", Handle::CogroupedSessions(windowed)) => cogroup::session_aggregate(call, &windowed),
         (_, Handle::Grouped(grouped)) => grouped_call(operation, call, &grouped),
         (_, Handle::Windowed(windowed)) => windows::windowed_call(operation, call, &windowed),
         (_, Handle::Sessions(windowed)) => windows::session_call(operation, call, &windowed),
@@ -146,8 +163,12 @@ fn stream(call: &Value, builder: &StreamsBuilder) -> Step<Handle> {
     Ok(Handle::Stream(builder.stream_of(topics, consumed)))
 }
 
+/// As the call says; without a name with serdes alone, as the Java runner does it.
 pub(super) fn materialized<V: DefaultSerde>(call: &Value) -> Step<Materialized<Text, V>> {
-    let mut materialized = field(call, "store").map_or_else(Materialized::unnamed, Materialized::named);
+    let mut materialized = match field(call, "store") {
+        Some(name) => Materialized::named(name),
+        None => Materialized::with(<Text as DefaultSerde>::Serde::default(), V::Serde::default()),
+    };
     materialized = match field(call, "type").unwrap_or("rocks") {
         "rocks" => materialized,
         "mem" => materialized.in_memory(),
@@ -203,7 +224,7 @@ fn stream_call(operation: &str, call: &Value, stream: &KStream<Text, Text>, with
             _ => return missing("merge with something else than a stream"),
         },
         "join" | "leftJoin" | "outerJoin" => return join(operation, call, stream, with),
-        other => return missing(other),
+        other => return fanout::stream_call(other, call, stream),
     })
 }
 

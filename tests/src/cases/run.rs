@@ -24,6 +24,7 @@ pub(crate) fn run(case: &Value) -> Step<Value> {
     let mut driver = TopologyTestDriver::new(&topology, options).map_err(|error| Stop::Broken(error.to_string()))?;
     let mut gathered = Gathered {
         topics: outputs(case),
+        header_list: case.get("header_list").and_then(Value::as_bool).unwrap_or(false),
         ..Gathered::default()
     };
     for (number, step) in list("steps").iter().enumerate() {
@@ -145,6 +146,8 @@ fn read(driver: &mut TopologyTestDriver, store: &str, key: &str) -> Step<Option<
 #[derive(Default)]
 struct Gathered {
     topics: BTreeSet<String>,
+    /// Whether headers are told as a list of pairs, so that their order and repeated names are seen.
+    header_list: bool,
     outputs: Vec<Value>,
     reads: Vec<Value>,
     step_error: Option<Value>,
@@ -155,27 +158,16 @@ impl Gathered {
     fn take(&mut self, number: usize, driver: &mut TopologyTestDriver) {
         for topic in &self.topics {
             while let Some(record) = driver.read_record(topic) {
-                let text = |bytes: &Option<Vec<u8>>| {
-                    bytes
-                        .as_deref()
-                        .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
-                };
                 let mut output = json!({
-                    "after": number, "topic": topic, "key": text(&record.key), "value": text(&record.value), "ts": record.timestamp_ms,
+                    "after": number, "topic": topic, "key": text(record.key.as_deref()),
+                    "value": text(record.value.as_deref()), "ts": record.timestamp_ms,
                 });
-                if !record.headers.is_empty() {
-                    let value = |header: &streams_dsl::Header| {
-                        header
-                            .value
-                            .as_deref()
-                            .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
-                    };
-                    let headers: Map<_, _> = record
-                        .headers
-                        .iter()
-                        .map(|header| (header.key.to_string(), json!(value(header))))
-                        .collect();
-                    output["headers"] = Value::from(headers);
+                let pair =
+                    |header: &streams_dsl::Header| (header.key.to_string(), json!(text(header.value.as_deref())));
+                if !record.headers.is_empty() && self.header_list {
+                    output["headers"] = record.headers.iter().map(|header| json!(pair(header))).collect();
+                } else if !record.headers.is_empty() {
+                    output["headers"] = Value::from(record.headers.iter().map(pair).collect::<Map<_, _>>());
                 }
                 self.outputs.push(output);
             }
@@ -189,6 +181,10 @@ impl Gathered {
         }
         value
     }
+}
+
+fn text(bytes: Option<&[u8]>) -> Option<String> {
+    bytes.map(|bytes| String::from_utf8_lossy(bytes).into_owned())
 }
 
 /// The name of a failure's root cause: that of the function that threw, else the decision it forces.

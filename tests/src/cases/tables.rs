@@ -5,7 +5,7 @@ use streams_dsl::{KGroupedTable, KTable};
 
 use super::functions::{Text, aggregator, eval, joiner, reducer, test};
 use super::program::{Handle, field, materialized, required};
-use super::{Step, foreign, missing};
+use super::{Step, fanout, foreign, missing};
 
 /// Counts as text.
 pub(super) fn texts(table: &KTable<Text, i64>) -> KTable<Text, String> {
@@ -46,6 +46,7 @@ pub(super) fn table_call(operation: &str, call: &Value, table: &KTable<Text, Str
                 None => Handle::Table(table.filter_map_values(map)),
             }
         }
+        "transformValues" => fanout::transformed(call, table)?,
         "suppress" => Handle::Table(table.suppress(super::windows::time_limit(call)?)),
         "join" | "leftJoin" if call.get("fk").is_some() => match with {
             Handle::Table(other) => foreign::join(operation, call, table, &other)?,
@@ -74,7 +75,10 @@ pub(super) fn rows(table: &KTable<Text, Text>) -> Handle {
 
 fn join(operation: &str, call: &Value, left: &KTable<Text, String>, right: &KTable<Text, String>) -> Step<Handle> {
     let join = joiner(field(call, "joiner").unwrap_or("pair"))?;
-    let stored = materialized::<Text>(call)?;
+    let stored = match field(call, "store") {
+        Some(_) => materialized::<Text>(call)?,
+        None => streams_dsl::Materialized::unnamed(),
+    };
     Ok(rows(&match operation {
         "join" => left.join_with(right, move |_, left, right| join(Some(left), Some(right)), stored),
         "leftJoin" => {

@@ -8,6 +8,19 @@ use streams_tests::cases::{Verdict, counts, run_all};
 use streams_tests::project_file;
 
 const GIVEN: &str = include_str!("../../cases/given.json");
+/// Faults of ours that the differential test found.
+const DIFFERENTIAL: &str = include_str!("../../cases/differential.json");
+
+#[test]
+fn what_the_differential_test_found_stays_as_java_gives_it() {
+    let outcomes = run_all(DIFFERENTIAL).unwrap();
+    let not_passed: Vec<_> = outcomes
+        .iter()
+        .filter(|outcome| outcome.verdict != Verdict::Passed)
+        .map(ToString::to_string)
+        .collect();
+    assert!(not_passed.is_empty(), "{}", not_passed.join("\n"));
+}
 
 #[test]
 fn given_cases_of_existing_operations_pass() {

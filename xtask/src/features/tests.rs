@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use super::*;
 use crate::cargo::{CPP_PACKAGES, output};
-use crate::{bench, cases, demo, lint, nightly, test};
+use crate::{bench, cases, demo, differential, lint, nightly, test};
 
 /// Every call of cargo that some command makes, and those that the README tells users to type.
 fn all_calls(metadata: &Metadata) -> Result<Vec<Invocation>> {
@@ -15,6 +15,7 @@ fn all_calls(metadata: &Metadata) -> Result<Vec<Invocation>> {
         demo::build(),
         demo::run(&[]),
         cases::call("FILE"),
+        differential::call(&[]),
         word_count(),
         word_count().args(["--features", "kafka"]),
         Invocation::new(["build", "--workspace"]),
