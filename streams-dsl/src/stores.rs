@@ -1,5 +1,6 @@
 //! Stores: those a user adds for processors, and those that operations bring along.
 
+mod special;
 mod timed;
 
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ use streams_state::StoreSpec;
 
 use crate::config::{Materialized, StoreSettings, store_settings};
 use crate::windows::millis;
+use special::{Special, SpecialFactory};
 use timed::{Life, TtlFactory, VersionedFactory};
 
 /// Stores to be added to a builder by name, for processors. Java counterpart: `Stores`.
@@ -137,6 +139,7 @@ pub struct StateStore<K, V> {
     logs_headers: bool,
     life: Life,
     timestamped: bool,
+    special: Option<Special<K, V>>,
 }
 
 impl<K: 'static, V: 'static> StateStore<K, V> {
@@ -150,6 +153,7 @@ impl<K: 'static, V: 'static> StateStore<K, V> {
             logs_headers: false,
             life: Life::Last,
             timestamped: true,
+            special: None,
         }
     }
 
@@ -172,6 +176,7 @@ impl<K: 'static, V: 'static> StateStore<K, V> {
                 history_ms: millis(history),
             }),
             timestamped: true,
+            special: None,
         }
     }
 
@@ -206,10 +211,17 @@ impl<K: 'static, V: 'static> StateStore<K, V> {
             timestamped: self.timestamped && !matches!(self.shape, Shape::Session { .. }),
         };
         let (key, value) = (self.key, self.value);
-        let factory: Arc<dyn StoreFactory> = match (self.shape, self.life) {
-            (Shape::KeyValue, Life::Versions { .. }) => Arc::new(VersionedFactory { key, value }),
-            (Shape::KeyValue, Life::Ttl { ttl_ms }) => Arc::new(TtlFactory { key, value, ttl_ms }),
-            (shape, _) => Arc::new(TypedFactory {
+        let timestamped = options.timestamped;
+        let factory: Arc<dyn StoreFactory> = match (self.shape, self.life, self.special) {
+            (_, _, Some(make)) => Arc::new(SpecialFactory {
+                key,
+                value,
+                make,
+                timestamped,
+            }),
+            (Shape::KeyValue, Life::Versions { .. }, None) => Arc::new(VersionedFactory { key, value }),
+            (Shape::KeyValue, Life::Ttl { ttl_ms }, None) => Arc::new(TtlFactory { key, value, ttl_ms }),
+            (shape, _, None) => Arc::new(TypedFactory {
                 key,
                 value,
                 options,
@@ -285,6 +297,7 @@ pub(crate) type Kept = (Option<BTreeMap<String, String>>, bool);
 struct PlainFactory<F> {
     make: F,
     formats: StoreFormats,
+    suppresses: bool,
 }
 
 impl<F: Fn(StoreBuilder) -> Rc<dyn ManagedStore> + Send + Sync> StoreFactory for PlainFactory<F> {
@@ -298,6 +311,10 @@ impl<F: Fn(StoreBuilder) -> Rc<dyn ManagedStore> + Send + Sync> StoreFactory for
 
     fn formats(&self) -> Option<StoreFormats> {
         Some(self.formats.clone())
+    }
+
+    fn is_suppress_buffer(&self) -> bool {
+        self.suppresses
     }
 }
 
@@ -314,7 +331,11 @@ fn plain_store(
     StoreDefinition {
         spec,
         changelog,
-        factory: Arc::new(PlainFactory { make, formats }),
+        factory: Arc::new(PlainFactory {
+            make,
+            formats,
+            suppresses: false,
+        }),
         global: false,
     }
 }
@@ -371,7 +392,16 @@ pub(crate) fn suppress_buffer<K: 'static, V: 'static>(
 ) -> StoreDefinition {
     let (key, value) = (Arc::clone(key), Arc::clone(value));
     let formats = StoreFormats::of(&*key, &*value);
-    plain_store(StoreSpec::key_value(name), &(logging, false), formats, move |builder| {
+    let make = move |builder| -> Rc<dyn ManagedStore> {
         Rc::new(SuppressBuffer::new(builder, Arc::clone(&key), Arc::clone(&value)))
-    })
+    };
+    let definition = plain_store(StoreSpec::key_value(name), &(logging, false), formats.clone(), make.clone());
+    StoreDefinition {
+        factory: Arc::new(PlainFactory {
+            make,
+            formats,
+            suppresses: true,
+        }),
+        ..definition
+    }
 }

@@ -132,6 +132,7 @@ fn the_changelog_gives_the_ends_back() {
         resumed: false,
         timestamped: true,
         rows: None,
+        buffered: None,
         metadata: StoreMetadata {
             changelog_topic_id: None,
             position: 0,

@@ -238,6 +238,7 @@ fn the_changelog_gives_every_version_back() {
         resumed: false,
         timestamped: false,
         rows: None,
+        buffered: None,
         metadata: StoreMetadata {
             changelog_topic_id: None,
             position: 0,

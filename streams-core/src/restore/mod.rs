@@ -2,6 +2,7 @@
 //!
 //! Java counterpart: `StoreChangelogReader` with `RecordConverters`.
 
+mod buffered;
 mod rows;
 mod side_by_side;
 mod standstill;
@@ -12,6 +13,7 @@ use crate::error::{Error, ProcessResult};
 use crate::fetch::{FetchedRecord, PartitionBatch};
 use crate::runtime::ChangelogRestore;
 
+pub use buffered::BufferedRows;
 pub use rows::SourceRows;
 pub use side_by_side::{EndedRestore, SideBySide};
 pub use standstill::{Standstill, StandstillNews};
@@ -57,7 +59,11 @@ pub fn apply(
             None => Some(record.timestamp_ms),
         };
         if let (Some(time_ms), Some(key)) = (time_ms, record.key) {
-            rows.push((key, stored_value(changelog.timestamped, time_ms, record.value)));
+            let stored = match &changelog.buffered {
+                Some(buffered) => buffered.row(state, changelog, key, &record)?,
+                None => stored_value(changelog.timestamped, time_ms, record.value),
+            };
+            rows.push((key, stored));
         }
     }
     let metadata = under_way(changelog, position);

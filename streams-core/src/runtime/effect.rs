@@ -6,7 +6,7 @@ use streams_state::{ChangelogFacts, StoreId, StoreMetadata, TaskState};
 
 use crate::error::Error;
 use crate::fetch::PartitionId;
-use crate::restore::SourceRows;
+use crate::restore::{BufferedRows, SourceRows};
 use crate::task::CommittedOffset;
 use crate::{TaskId, TopicPartition};
 
@@ -65,6 +65,8 @@ pub struct ChangelogRestore {
     pub timestamped: bool,
     /// How a source topic's records are read as rows; `None` for a changelog of our own, where each is one.
     pub rows: Option<SourceRows>,
+    /// How entries of a suppress buffer are read; `None` for every other store.
+    pub buffered: Option<BufferedRows>,
     /// What the store's metadata is once it is done, with the position reached filled in.
     pub metadata: StoreMetadata,
     /// `applied_at_ms` until it is done. A replay that is interrupted is as old as the state that it began with: deletions

@@ -90,10 +90,7 @@ impl ByteRows {
         timestamp_ms: i64,
         headers: &Headers,
     ) -> ProcessResult {
-        match &self.base.changelog {
-            Some(changelog) => changelog.log(cx, key, value, timestamp_ms, headers),
-            None => Ok(()),
-        }
+        self.base.log(cx, key, value, timestamp_ms, headers)
     }
 
     /// Rows of a range of keys, as they are now.

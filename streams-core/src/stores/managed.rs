@@ -23,26 +23,34 @@ pub struct ValueAndTimestamp<V> {
     pub timestamp_ms: i64,
 }
 
-/// A typed store as the task manages it.
+/// A typed store as the task manages it. What is here already is that of a store without a cache.
 pub trait ManagedStore {
     /// Writes every dirty entry to the task's bytes and the changelog, and forwards what is not yet forwarded, in the
     /// order in which the entries became dirty. May write to stores further down.
     ///
     /// # Errors
     /// As processing.
-    fn flush(&self, cx: &mut TaskContext) -> ProcessResult;
+    fn flush(&self, _cx: &mut TaskContext) -> ProcessResult {
+        Ok(())
+    }
 
     /// Whether `flush` has something to do.
-    fn is_dirty(&self) -> bool;
+    fn is_dirty(&self) -> bool {
+        false
+    }
 
     /// Makes room: flushes, then drops clean entries, the ones longest unused first, until the budget holds.
     ///
     /// # Errors
     /// As processing.
-    fn evict(&self, cx: &mut TaskContext) -> ProcessResult;
+    fn evict(&self, _cx: &mut TaskContext) -> ProcessResult {
+        Ok(())
+    }
 
     /// Bytes charged for cached entries.
-    fn cached_bytes(&self) -> usize;
+    fn cached_bytes(&self) -> usize {
+        0
+    }
 
     /// The store itself, to be used as its type.
     fn as_any(self: Rc<Self>) -> Rc<dyn Any>;
@@ -150,6 +158,25 @@ pub struct StoreBuilder {
 }
 
 impl StoreBuilder {
+    /// Writes a row, or with `None` its deletion, to the changelog, if there is one: what a restore puts into the store again.
+    /// `timestamp_ms` is event time.
+    ///
+    /// # Errors
+    /// When the record is larger than Kafka can carry.
+    pub fn log(
+        &self,
+        cx: &mut TaskContext,
+        key: &[u8],
+        value: Option<&[u8]>,
+        timestamp_ms: i64,
+        headers: &Headers,
+    ) -> ProcessResult {
+        match &self.changelog {
+            Some(changelog) => changelog.log(cx, key, value, timestamp_ms, headers),
+            None => Ok(()),
+        }
+    }
+
     /// The key's bytes; `None` for a null key.
     pub(super) fn encode_key<K: 'static>(
         &self,
@@ -183,6 +210,11 @@ pub trait StoreFactory: Send + Sync {
     /// Whether stored values carry their event time in front, which a restore takes from the changelog record.
     fn is_timestamped(&self) -> bool {
         true
+    }
+
+    /// Whether the rows are entries of a suppress buffer, whose changelog records may be of an older version.
+    fn is_suppress_buffer(&self) -> bool {
+        false
     }
 
     /// What a lockfile tells of the store's rows; `None` = nothing is known.

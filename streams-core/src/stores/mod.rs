@@ -9,6 +9,7 @@ mod global;
 mod join_unmatched;
 mod join_window;
 mod layout;
+mod lru;
 mod managed;
 mod pending;
 mod read;
@@ -30,6 +31,7 @@ pub use global::{GlobalStore, GlobalStores};
 pub use join_unmatched::{CloseTimes, Unmatched, UnmatchedStore};
 pub use join_window::{JoinRows, JoinWindowOptions, JoinWindowStore};
 pub use layout::{KeyValueLayout, Layout, SessionLayout, WindowLayout};
+pub use lru::LruStore;
 pub use managed::{
     CacheBudget, Changelog, FlushListener, ManagedStore, StoreBuilder, StoreFactory, StoreFormats, TaskStores,
     ValueAndTimestamp,

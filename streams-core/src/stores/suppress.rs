@@ -162,6 +162,7 @@ impl<K: 'static, V: 'static> SuppressBuffer<K, V> {
         value.encode(&mut bytes).map_err(|e| self.rows.corrupted(cx, e))?;
         self.rows.put(cx, &key, Some(&bytes))?;
         self.index.borrow_mut().set(time_ms, &key, size_of_entry(&key, &value));
+        self.measure();
         self.dirty.borrow_mut().insert(key.into());
         Ok(())
     }
@@ -174,6 +175,7 @@ impl<K: 'static, V: 'static> SuppressBuffer<K, V> {
         let Some(key) = self.index.borrow_mut().take_first() else {
             return Ok(None);
         };
+        self.measure();
         let Some(waiting) = self.get(cx, &key)? else {
             return Err(self.rows.corrupted(cx, "an entry of the buffer has no row"));
         };
@@ -198,6 +200,10 @@ impl<K: 'static, V: 'static> SuppressBuffer<K, V> {
             change,
             context: RecordContext::of_kept(topic.as_str().into(), partition, offset, timestamp_ms, headers),
         }))
+    }
+
+    fn measure(&self) {
+        self.rows.base.meter.buffered(self.len(), self.bytes());
     }
 
     /// The value of a waiting key that was released last; `None`: the key does not wait.

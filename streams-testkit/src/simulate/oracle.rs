@@ -6,7 +6,7 @@ use std::ops::Bound;
 use streams_core::codec::BufferedValue;
 use streams_core::error::ProcessResult;
 use streams_core::fetch::PartitionId;
-use streams_core::restore::replay_all;
+use streams_core::restore::{BufferedRows, replay_all};
 use streams_core::runtime::ChangelogRestore;
 use streams_core::test_driver::{Log, LogRecord, batch_of};
 use streams_core::{Error, TaskId, TopicPartition};
@@ -344,11 +344,9 @@ fn replayed(
     world: &World<'_>,
 ) -> ProcessResult<TaskState> {
     let specs: Vec<StoreSpec> = state.specs().map(|(_, spec)| spec.clone()).collect();
-    let timestamped = world
-        .scenario
-        .topology
-        .store(store)
-        .is_none_or(|store| store.factory.is_timestamped());
+    let factory = world.scenario.topology.store(store).map(|store| &store.factory);
+    let timestamped = factory.is_none_or(|factory| factory.is_timestamped());
+    let buffers = factory.is_some_and(|factory| factory.is_suppress_buffer());
     let mut fresh = TaskState::in_memory("replayed", specs).map_err(of_store)?;
     let Some(id) = fresh.store_id(store) else {
         return Ok(fresh);
@@ -364,6 +362,7 @@ fn replayed(
         resumed: false,
         timestamped,
         rows: None,
+        buffered: buffers.then(|| BufferedRows::new(TaskId::new(0, topic_partition.partition))),
         metadata: StoreMetadata {
             changelog_topic_id: None,
             position: 0,

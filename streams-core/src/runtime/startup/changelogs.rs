@@ -10,7 +10,7 @@ use streams_state::{
 use super::RETRY_MS;
 use crate::error::{Error, ProcessResult};
 use crate::processor::Schedules;
-use crate::restore::SourceRows;
+use crate::restore::{BufferedRows, SourceRows};
 use crate::runtime::core::StreamThreadCore;
 use crate::runtime::effect::{ChangelogRestore, RestoreJob};
 use crate::runtime::slot::Slot;
@@ -138,16 +138,16 @@ impl StreamThreadCore {
             let store_id = state
                 .store_id(store)
                 .ok_or_else(|| Error::bug(format!("store {store} is not in the state of task {id}")))?;
-            let timestamped = self
-                .topology
-                .store(store)
-                .is_none_or(|store| store.factory.is_timestamped());
+            let factory = self.topology.store(store).map(|store| &store.factory);
+            let timestamped = factory.is_none_or(|factory| factory.is_timestamped());
+            let buffers = factory.is_some_and(|factory| factory.is_suppress_buffer());
             if let Some(restore) = judge(id, state, store_id, store, topic_partition, &facts, now_ms)? {
                 let whole = (restore.from_zero && !restore.resumed) || restore.from <= facts.log_start;
                 let rows = source.and_then(|input| self.source_rows(id, &input.topic_partition.topic, whole));
                 changelogs.push(ChangelogRestore {
                     timestamped,
                     rows,
+                    buffered: buffers.then(|| BufferedRows::new(id)),
                     ..restore
                 });
             }
@@ -285,6 +285,7 @@ fn judge(
         resumed,
         timestamped: true,
         rows: None,
+        buffered: None,
         metadata: metadata(to),
         meanwhile_ms: known
             .filter(|_| !from_zero)
