@@ -5,7 +5,7 @@ use std::sync::Arc;
 use streams_core::processor::{
     NodeBuilder, NodeFactory, Processor, ProcessorNode, ProcessorSupplier, RecordContext, SinkTarget, TypedSink,
 };
-use streams_core::topology::{SinkTopic, SourceTopic, Topology, TopologyError};
+use streams_core::topology::{SinkTopic, SourceTopic, TopicPattern, Topology, TopologyError};
 
 use crate::config::{Consumed, Produced};
 use crate::stores::StateStore;
@@ -41,12 +41,16 @@ use crate::stores::StateStore;
 #[derive(Clone, Default)]
 pub struct TopologyBuilder {
     topology: Topology,
+    findings: Vec<TopologyError>,
 }
 
 impl From<Topology> for TopologyBuilder {
     /// Goes on with a topology, also with one that the DSL built.
     fn from(topology: Topology) -> Self {
-        TopologyBuilder { topology }
+        TopologyBuilder {
+            topology,
+            findings: Vec::new(),
+        }
     }
 }
 
@@ -67,6 +71,24 @@ impl TopologyBuilder {
         let topics = topics.into_iter().map(SourceTopic::external).collect();
         self.topology
             .add_source(name, topics, consumed.reset, consumed.source());
+        self
+    }
+
+    /// Adds a node that reads all topics whose whole names fit a pattern; see
+    /// [`StreamsBuilder::stream_pattern`](crate::StreamsBuilder::stream_pattern). Java: `addSource` with a `Pattern`.
+    pub fn add_pattern_source<K: 'static, V: 'static>(
+        &mut self,
+        name: &str,
+        pattern: &str,
+        consumed: Consumed<K, V>,
+    ) -> &mut Self {
+        match TopicPattern::new(pattern) {
+            Ok(pattern) => drop(
+                self.topology
+                    .add_pattern_source(name, pattern, consumed.reset, consumed.source()),
+            ),
+            Err(error) => self.findings.push(error),
+        }
         self
     }
 
@@ -234,7 +256,17 @@ impl TopologyBuilder {
     /// # Errors
     /// Everything that is wrong, all at once: names, parents, stores, topics read twice.
     pub fn build(&self) -> Result<Topology, TopologyError> {
-        self.topology.validate()?;
+        match (self.findings.as_slice(), self.topology.validate()) {
+            ([], valid) => valid?,
+            ([one], Ok(())) => return Err(one.clone()),
+            (found, valid) => {
+                let more = match valid {
+                    Err(TopologyError::Several(more)) => more,
+                    other => other.err().into_iter().collect(),
+                };
+                return Err(TopologyError::Several([found, &more].concat()));
+            }
+        }
         Ok(self.topology.clone())
     }
 }

@@ -23,12 +23,6 @@ const GOLDEN: &str = include_str!("../../tests/golden/golden-formats.json");
 
 type Program = (&'static str, fn(&StreamsBuilder));
 
-/// What is not written yet, with the operation that is missing.
-const MISSING: [(&str, &str); 1] = [(
-    "pattern_source_dynamic_sink",
-    "topics by pattern, which a streams group does not know",
-)];
-
 const PROGRAMS: [Program; 14] = [
     ("stateless_chain", |b| {
         b.stream::<String, String>("in")
@@ -219,7 +213,12 @@ const FOREIGN: [Program; 2] = [
     }),
 ];
 
-const MORE: [Program; 3] = [
+const MORE: [Program; 4] = [
+    // Java's generator called it so; its sink is a plain one.
+    ("pattern_source_dynamic_sink", |b| {
+        b.stream_pattern::<String, String>("in-.*", Consumed::default())
+            .to("o1");
+    }),
     ("stream_table_join_grace", |b| {
         let stream = b.stream::<String, String>("in");
         let versioned = Materialized::named("vt").versioned(HOUR);
@@ -358,7 +357,9 @@ fn our_topologies_equal_javas() {
         let topology = builder.build_with(&TopologyConfig { optimization }).unwrap();
         assert_eq!(topology.describe(), text(case, "describe"), "{}", text(case, "name"));
         let plan = topology.plan("app", &InternalTopicDefaults::default()).unwrap();
-        let topics: Vec<Value> = plan.subtopologies.iter().map(topics_of).collect();
+        // Java leaves out a sub-topology whose topics are not known yet, those of a pattern.
+        let known = plan.subtopologies.iter().filter(|sub| !sub.source_topics.is_empty());
+        let topics: Vec<Value> = known.map(topics_of).collect();
         assert_eq!(&Value::from(topics), &case["topics"], "{}", text(case, "name"));
         assert_eq!(
             copartitions(&plan),
@@ -368,11 +369,11 @@ fn our_topologies_equal_javas() {
         );
         compared += 1;
     }
-    assert_eq!(compared, 35);
+    assert_eq!(compared, 36);
 }
 
 #[test]
-fn every_golden_topology_is_compared_or_listed_as_missing() {
+fn every_golden_topology_is_compared() {
     let golden: Value = serde_json::from_str(GOLDEN).unwrap();
     let names: BTreeSet<&str> = golden["topologies"]
         .as_array()
@@ -380,7 +381,7 @@ fn every_golden_topology_is_compared_or_listed_as_missing() {
         .iter()
         .map(|case| text(case, "name"))
         .collect();
-    let known: BTreeSet<&str> = programs().into_keys().chain(MISSING.map(|(name, _)| name)).collect();
+    let known: BTreeSet<&str> = programs().into_keys().collect();
     assert_eq!(known, names);
 }
 

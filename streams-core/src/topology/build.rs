@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::model::OperatorClock;
 use super::{
     AutoOffsetReset, GlobalStoreDefinition, NodeDefinition, NodeKind, SinkTopic, SourceTopic, StoreDefinition,
-    Topology, TopologyError,
+    TopicPattern, Topology, TopologyError,
 };
 use crate::processor::{NodeFactory, SourceFactory};
 
@@ -24,7 +24,38 @@ impl Topology {
         reset: AutoOffsetReset,
         factory: Arc<dyn SourceFactory>,
     ) -> &mut Self {
-        self.add_node(name, &[], NodeKind::Source { topics, factory, reset })
+        let pattern = None;
+        self.add_node(
+            name,
+            &[],
+            NodeKind::Source {
+                topics,
+                factory,
+                reset,
+                pattern,
+            },
+        )
+    }
+
+    /// Adds a node that reads all topics that fit a pattern; [`with_topics`](Self::with_topics) finds them.
+    /// Java: `Topology.addSource` with a `Pattern`.
+    pub fn add_pattern_source(
+        &mut self,
+        name: &str,
+        pattern: TopicPattern,
+        reset: AutoOffsetReset,
+        factory: Arc<dyn SourceFactory>,
+    ) -> &mut Self {
+        self.add_node(
+            name,
+            &[],
+            NodeKind::Source {
+                topics: Vec::new(),
+                factory,
+                reset,
+                pattern: Some(pattern),
+            },
+        )
     }
 
     /// Adds a node that works on records of its parents, which must be there already. Java: `Topology.addProcessor`.
@@ -44,8 +75,8 @@ impl Topology {
     }
 
     /// Adds a store, to be connected with [`connect_store`](Self::connect_store). The same definition may be added
-    /// again (it is the same if it has the same factory); another one of the same name is a finding. A store that no
-    /// node is connected to is never made. Java: `Topology.addStateStore`.
+    /// again (it is the same if it has the same factory); another one of the same name is a finding, and so is a store that
+    /// no node is connected to (Java never makes it). Java: `Topology.addStateStore`.
     pub fn add_store(&mut self, store: StoreDefinition) -> &mut Self {
         let name: Arc<str> = store.spec.name.as_str().into();
         match self.stores.get(&name) {

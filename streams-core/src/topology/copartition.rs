@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::validate::topics_of;
-use super::{NodeDefinition, NodeKind, SourceTopic, Topology};
+use super::{NodeDefinition, NodeKind, SourceTopic, TopicPattern, Topology};
 use crate::java_hash::JavaHashSet;
 
 /// Full topic names, in the order in which Java adds them to the group's set.
@@ -67,13 +67,17 @@ impl Topology {
         ordered.into_iter().map(Arc::from).collect()
     }
 
-    /// The source that reads a topic.
+    /// The source that reads a topic; one that reads by a pattern is meant by the pattern.
     fn reader(&self, topic: &SourceTopic) -> Option<&NodeDefinition> {
         let mut sources = self
             .nodes
             .iter()
             .filter(|node| matches!(node.kind, NodeKind::Source { .. }));
-        sources.find(|node| topics_of(node).contains(topic))
+        sources.find(|node| {
+            let fits = |pattern: &TopicPattern| *pattern.as_str() == *topic.name && !topic.internal;
+            topics_of(node).contains(topic)
+                || matches!(&node.kind, NodeKind::Source { pattern: Some(pattern), .. } if fits(pattern))
+        })
     }
 }
 

@@ -42,6 +42,9 @@ fn write_group(text: &mut String, group: &DescribedGroup<'_>) -> std::fmt::Resul
 fn write_node(text: &mut String, node: &DescribedNode<'_>) -> std::fmt::Result {
     let name = &node.definition.name;
     match &node.definition.kind {
+        NodeKind::Source {
+            pattern: Some(pattern), ..
+        } => writeln!(text, "    Source: {name} (topics: {})", pattern.as_str())?,
         NodeKind::Source { topics, .. } => {
             let topics: Vec<&str> = topics.iter().map(|topic| &*topic.name).collect();
             writeln!(text, "    Source: {name} (topics: [{}])", topics.join(", "))?;

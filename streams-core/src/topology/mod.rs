@@ -13,6 +13,7 @@ mod error;
 mod groups;
 mod lock;
 mod model;
+mod pattern;
 mod picture;
 mod plan;
 mod resolve;
@@ -32,6 +33,7 @@ pub use model::{
     AutoOffsetReset, ChangelogDefinition, ChangelogKind, GlobalStoreDefinition, NodeDefinition, NodeKind, SinkTopic,
     SourceTopic, StoreDefinition, Topology,
 };
+pub use pattern::TopicPattern;
 pub use plan::{ChangelogPlan, GlobalPlan, InternalTopic, SubtopologyPlan, TopologyPlan};
 pub use resolve::ResolvedTopics;
 pub use topic_config::InternalTopicDefaults;

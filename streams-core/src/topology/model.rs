@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use streams_state::{StoreKind, StoreSpec};
 
-use super::TopologyError;
+use super::{TopicPattern, TopologyError};
 use crate::processor::{NodeFactory, SourceFactory};
 use crate::stores::StoreFactory;
 
@@ -72,6 +72,8 @@ pub enum NodeKind {
         factory: Arc<dyn SourceFactory>,
         /// Where to start without an offset.
         reset: AutoOffsetReset,
+        /// The pattern of the topics; then they are those that [`Topology::with_topics`] found to fit, none at first.
+        pattern: Option<TopicPattern>,
     },
     /// Works on records.
     Processor {

@@ -103,6 +103,17 @@ impl Topology {
                 findings.push(TopologyError::Invalid(text));
             }
         }
+        let used: BTreeSet<&str> = self
+            .nodes
+            .iter()
+            .flat_map(|node| &node.stores)
+            .map(|store| &**store)
+            .collect();
+        for store in self.stores.keys().filter(|store| !used.contains(&***store)) {
+            findings.push(TopologyError::Invalid(format!(
+                "store `{store}` was added, but no processor is connected to it: name it where its processor is added, or leave it out"
+            )));
+        }
         for global in &self.global_stores {
             if self
                 .stores
@@ -133,7 +144,7 @@ impl Topology {
         let mut readers: BTreeMap<&SourceTopic, &NodeDefinition> = BTreeMap::new();
         for node in &self.nodes {
             let topics = topics_of(node);
-            if topics.is_empty() && matches!(node.kind, NodeKind::Source { .. }) {
+            if topics.is_empty() && matches!(node.kind, NodeKind::Source { pattern: None, .. }) {
                 findings.push(TopologyError::Invalid(format!(
                     "source `{}` reads no topic: name at least one",
                     node.name
@@ -157,6 +168,7 @@ impl Topology {
             }
         }
         self.check_repartition_topics(&readers, findings);
+        self.check_patterns(findings);
     }
 
     fn check_repartition_topics(
@@ -199,7 +211,8 @@ impl Topology {
             .filter(|node| matches!(node.kind, NodeKind::Source { .. }));
         let read: BTreeSet<&SourceTopic> = sources.flat_map(topics_of).collect();
         for group in &self.copartition_groups {
-            for topic in group.iter().filter(|topic| !read.contains(topic)) {
+            let by_pattern = |topic: &SourceTopic| self.source_patterns().any(|(_, it)| *it.as_str() == *topic.name);
+            for topic in group.iter().filter(|topic| !read.contains(topic) && !by_pattern(topic)) {
                 let text = format!("topic `{}` is joined, but no source reads it: add a source", topic.name);
                 findings.push(TopologyError::Invalid(text));
             }

@@ -110,8 +110,14 @@ fn stores_are_known_and_belong_to_processors() {
 #[test]
 fn a_store_may_be_added_again_but_not_another_of_its_name() {
     let definition = store("st");
-    let mut topology = topology(&["source s: t"]);
+    let mut topology = topology(&["source s: t", "proc p < s"]);
     topology.add_store(definition.clone()).add_store(definition);
+    let unused = topology.validate().unwrap_err().to_string();
+    assert!(
+        unused.contains("`st`") && unused.contains("no processor is connected"),
+        "{unused}"
+    );
+    topology.connect_store("p", "st");
     assert_eq!(topology.validate(), Ok(()));
     topology.add_store(store("st"));
     assert_eq!(

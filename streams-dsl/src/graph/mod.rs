@@ -127,13 +127,23 @@ impl Graph {
     /// Whether the rows that a look-up finds have versions: they lie in one store, and that is versioned. The rows of a join
     /// lie in two, and have none.
     pub(crate) fn is_versioned(&self, stored_by: &[NodeId]) -> bool {
-        let [id] = stored_by else { return false };
+        self.history_ms(stored_by).is_some()
+    }
+
+    /// For how long those versions are kept, ms of event time.
+    pub(crate) fn history_ms(&self, stored_by: &[NodeId]) -> Option<i64> {
+        let [id] = stored_by else { return None };
         let store = match self.node(*id).map(|node| &node.kind) {
             Some(Kind::TableSource(table)) => Some(&table.store),
             Some(Kind::Processor(processor)) => processor.store.as_ref(),
             _ => None,
         };
-        store.is_some_and(|store| matches!(store.spec.kind, StoreKind::Versioned { .. }))
+        match store?.spec.kind {
+            StoreKind::Versioned {
+                history_retention_ms, ..
+            } => Some(history_retention_ms),
+            _ => None,
+        }
     }
 
     /// Asks a table for its store: something downstream looks rows up in it.

@@ -4,7 +4,7 @@ use std::any::TypeId;
 use std::sync::Arc;
 
 use streams_core::processor::{NodeFactory, SourceFactory};
-use streams_core::topology::{AutoOffsetReset, SinkTopic, StoreDefinition};
+use streams_core::topology::{AutoOffsetReset, SinkTopic, StoreDefinition, TopicPattern};
 
 /// A node of the recorded graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -81,10 +81,20 @@ pub(crate) enum Kind {
 #[derive(Clone)]
 pub(crate) struct Source {
     pub(crate) topics: Vec<Arc<str>>,
+    /// Instead of topics: what their names fit.
+    pub(crate) pattern: Option<TopicPattern>,
     pub(crate) reset: AutoOffsetReset,
     pub(crate) factory: Arc<dyn SourceFactory>,
     /// The types it reads; sources of equal topics are one node, so their types must be equal.
     pub(crate) types: (TypeId, &'static str),
+}
+
+impl Source {
+    /// The topics, or the pattern.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        let pattern = self.pattern.iter().map(TopicPattern::as_str);
+        self.topics.iter().map(|topic| &**topic).chain(pattern)
+    }
 }
 
 #[derive(Clone)]

@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use streams_core::topology::AutoOffsetReset;
+
 use super::{Graph, Kind, NodeId, OneStoreJoin, Processor, Repartition};
 
 /// The graph in work.
@@ -23,20 +25,22 @@ impl Optimizer {
 
     /// Sources of the same set of topics become the first of them (`mergeDuplicateSourceNodes`).
     pub(super) fn merge_equal_sources(&mut self) {
-        let mut first: BTreeMap<BTreeSet<Arc<str>>, NodeId> = BTreeMap::new();
+        let mut first: BTreeMap<(bool, BTreeSet<String>), NodeId> = BTreeMap::new();
         for at in 0..self.graph.nodes.len() {
             let id = NodeId(at);
             let Some(Kind::Source(source)) = self.graph.node(id).map(|node| &node.kind) else {
                 continue;
             };
-            let topics: BTreeSet<Arc<str>> = source.topics.iter().cloned().collect();
-            let types = source.types;
+            let topics = source.names().map(str::to_owned).collect();
+            let topics = (source.pattern.is_some(), topics);
+            let (types, reset) = (source.types, source.reset);
             match first.get(&topics).copied() {
                 None => {
                     first.insert(topics, id);
                 }
                 Some(main) => {
                     self.check_types(main, types);
+                    self.check_resets(main, reset);
                     self.replace(id, main);
                 }
             }
@@ -52,12 +56,27 @@ impl Optimizer {
             return;
         };
         if source.types.0 != other.0 {
-            let topics: Vec<&str> = source.topics.iter().map(|topic| &**topic).collect();
+            let topics: Vec<&str> = source.names().collect();
             let sentence = format!(
                 "topic {} is read as {} and as {}: a topic has one type; read it once and map",
                 topics.join(", "),
                 source.types.1,
                 other.1
+            );
+            self.graph.found(sentence);
+        }
+    }
+
+    fn check_resets(&mut self, main: NodeId, other: AutoOffsetReset) {
+        let Some(Kind::Source(source)) = self.graph.node(main).map(|node| &node.kind) else {
+            return;
+        };
+        if source.reset != other {
+            let topics: Vec<&str> = source.names().collect();
+            let sentence = format!(
+                "topic {} is read with the offset resets {:?} and {other:?}: it is read once, so give it one",
+                topics.join(", "),
+                source.reset
             );
             self.graph.found(sentence);
         }

@@ -69,10 +69,15 @@ impl Graph {
         let parents: Vec<&str> = parents.iter().map(|name| &**name).collect();
         let name = &*node.name;
         match &node.kind {
-            Kind::Source(source) => {
-                let topics = source.topics.iter().map(|topic| SourceTopic::external(topic)).collect();
-                topology.add_source(name, topics, source.reset, Arc::clone(&source.factory));
-            }
+            Kind::Source(source) => match &source.pattern {
+                Some(pattern) => {
+                    topology.add_pattern_source(name, pattern.clone(), source.reset, Arc::clone(&source.factory));
+                }
+                None => {
+                    let topics = source.topics.iter().map(|topic| SourceTopic::external(topic)).collect();
+                    topology.add_source(name, topics, source.reset, Arc::clone(&source.factory));
+                }
+            },
             Kind::Processor(processor) => {
                 topology.add_processor(name, &parents, Arc::clone(&processor.factory));
                 if let (Some(store), true) = (&processor.store, processor.materialized) {
@@ -157,7 +162,7 @@ impl Graph {
                 continue;
             };
             let read = match &node.kind {
-                Kind::Source(source) => source.topics.iter().map(|topic| SourceTopic::external(topic)).collect(),
+                Kind::Source(source) => source.names().map(SourceTopic::external).collect(),
                 Kind::TableSource(table) => vec![SourceTopic::external(&table.topic)],
                 Kind::Repartition(repartition) => vec![SourceTopic::internal(&repartition.topic)],
                 Kind::Processor(_) | Kind::Sink { .. } | Kind::GlobalTable(_) => Vec::new(),

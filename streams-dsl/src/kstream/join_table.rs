@@ -115,7 +115,8 @@ impl<K: 'static, V: 'static> KStream<K, V> {
         let (view, is_left) = (table.view.clone(), step == Step::LeftJoin);
         let (stores, stored_by) = (view.stores.clone(), view.stored_by.clone());
         let (key_serde, same_builder) = (Arc::clone(&key), self.builder.same_as(&table.builder));
-        let is_versioned = self.builder.with(|graph| graph.is_versioned(&stored_by));
+        let history_ms = self.builder.with(|graph| graph.history_ms(&stored_by));
+        let is_versioned = history_ms.is_some();
         let grace = joined.grace.map(|grace| Grace {
             grace_ms: millis(grace),
             key: Arc::clone(&key),
@@ -136,7 +137,7 @@ impl<K: 'static, V: 'static> KStream<K, V> {
                 _ => Ok(AnyNode::new::<K, V>(Rc::new(join))),
             }
         };
-        let with_grace = joined.grace.is_some();
+        let (with_grace, grace_ms) = (joined.grace.is_some(), joined.grace.map_or(0, millis));
         let mut sources = stream.sources.clone();
         sources.extend(table.sources.iter().filter(|source| !stream.sources.contains(source)));
         let node = self.builder.with(|graph| {
@@ -150,6 +151,12 @@ impl<K: 'static, V: 'static> KStream<K, V> {
             if with_grace && !is_versioned {
                 graph.found(format!(
                     "join `{name}` has a grace period, so its table must be versioned: use `Materialized::versioned`"
+                ));
+            }
+            if let Some(history_ms) = history_ms.filter(|history_ms| *history_ms < grace_ms) {
+                graph.found(format!(
+                    "join `{name}` waits for {grace_ms} ms, but the versions of its table are kept for {history_ms} ms: give \
+                     `Materialized::versioned` at least the grace"
                 ));
             }
             graph.copartitions.push(sources.clone());

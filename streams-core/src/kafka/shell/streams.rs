@@ -80,6 +80,7 @@ impl KafkaStreams {
             topic_configs: config.topic_configs().clone(),
             window_store_additional_retention_ms: config.windowstore_changelog_additional_retention_ms,
         };
+        topology.check_for_streams_group().map_err(Error::from)?;
         let plan = topology.plan(&config.application_id, &defaults).map_err(Error::from)?;
         let handlers = handlers_of(&config);
         let threads = usize::try_from(config.num_stream_threads).unwrap_or(1);
