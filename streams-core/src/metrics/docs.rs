@@ -27,8 +27,9 @@ told anything for a while; set `metrics-exporter-prometheus` to do so for counte
 (`idle_timeout(MetricKindMask::COUNTER | MetricKindMask::GAUGE, …)`): a histogram of a living task may have no sample for
 long. A task that comes back goes on from its old counts.
 
-Not there yet: the statistics of RocksDB (`bytes-written-total`, `memtable-hit-ratio`, …; its properties are), what belongs to
-operators that do not exist yet (`suppression-…`, `window-aggregate-final-emit-…`), standby tasks.
+Not there yet: the statistics of RocksDB (`bytes-written-total`, `memtable-hit-ratio`, …; its properties are), standby tasks.
+`idempotent-update-skip` has nothing to count: an update that changes nothing is forwarded, as in Java, whose sensor no class of
+4.3 records.
 
 ";
 

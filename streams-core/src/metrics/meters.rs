@@ -76,11 +76,7 @@ impl TaskMeters {
         found(
             &self.nodes,
             |meter| &*meter.node == node,
-            || NodeMeter {
-                node: node.into(),
-                records: Cell::new(0),
-                e2e_ms: Samples::default(),
-            },
+            || NodeMeter::new(node, self.recording),
         )
     }
 
@@ -125,7 +121,7 @@ fn found<T>(known: &RefCell<Vec<Rc<T>>>, is_it: impl Fn(&T) -> bool, make: impl 
     meter
 }
 
-/// What a source or sink node measures.
+/// What a source or sink node measures, and one that emits later than it is told.
 #[derive(Debug)]
 pub struct NodeMeter {
     /// The node.
@@ -134,6 +130,48 @@ pub struct NodeMeter {
     pub records: Cell<u64>,
     /// Wall clock minus event time, ms: at a source before the record is processed, at a sink when it is written.
     pub e2e_ms: Samples,
+    /// Updates that a suppressed table let go.
+    pub suppressed: Cell<u64>,
+    /// Final results of windows that were emitted on close.
+    pub finals: Cell<u64>,
+    /// How long it took to emit those that were due together, ns (DEBUG).
+    pub finals_ns: Samples,
+    recording: Recording,
+}
+
+impl NodeMeter {
+    fn new(node: &str, recording: Recording) -> Self {
+        NodeMeter {
+            node: node.into(),
+            records: Cell::new(0),
+            e2e_ms: Samples::default(),
+            suppressed: Cell::new(0),
+            finals: Cell::new(0),
+            finals_ns: Samples::default(),
+            recording,
+        }
+    }
+
+    /// One update was let go.
+    pub fn let_go(&self) {
+        self.suppressed.set(self.suppressed.get() + 1);
+    }
+
+    /// Emits final results by `emit`, which answers how many.
+    ///
+    /// # Errors
+    /// Those of `emit`; then nothing is counted.
+    pub fn emit_finals<E>(&self, emit: impl FnOnce() -> Result<u64, E>) -> Result<(), E> {
+        let started = self.recording.detailed_ns();
+        let emitted = emit()?;
+        if emitted > 0 {
+            self.finals.set(self.finals.get() + emitted);
+            if let Some(took_ns) = self.recording.since_ns(started) {
+                self.finals_ns.note(took_ns);
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Whether a node reads a topic or writes it.
@@ -244,6 +282,10 @@ pub struct StoreMeter {
     pub open_iterators: Cell<u64>,
     /// How long iterators lived, ns (DEBUG).
     pub iterators_ns: Samples,
+    /// Bytes in a suppress buffer, at each change (DEBUG).
+    pub buffer_bytes: Samples,
+    /// Keys in a suppress buffer, at each change (DEBUG).
+    pub buffer_count: Samples,
     recording: Recording,
     ops_ns: [Samples; StoreOp::ALL.len()],
 }
@@ -257,8 +299,18 @@ impl StoreMeter {
             hits: Cell::new(0),
             open_iterators: Cell::new(0),
             iterators_ns: Samples::default(),
+            buffer_bytes: Samples::default(),
+            buffer_count: Samples::default(),
             recording,
             ops_ns: Default::default(),
+        }
+    }
+
+    /// A suppress buffer holds this much now.
+    pub fn buffered(&self, keys: usize, bytes: usize) {
+        if self.recording.level != RecordingLevel::Info {
+            self.buffer_count.note(keys as u64);
+            self.buffer_bytes.note(bytes as u64);
         }
     }
 

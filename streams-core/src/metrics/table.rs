@@ -111,6 +111,12 @@ metrics! {
     RECORD_E2E_LATENCY: Node "record-e2e-latency" Histogram Milliseconds Java
         => "Wall clock minus event time: at source nodes before a record is processed, at sinks when it is written.";
 
+    SUPPRESSION_EMIT_TOTAL: Node "suppression-emit-total" Counter Records Java => "Updates that a suppressed table let go.";
+    FINAL_EMIT_TOTAL: Node "window-aggregate-final-emit-total" Counter Records Java
+        => "Final results of windows that were emitted on close.";
+    FINAL_EMIT_LATENCY: Node "window-aggregate-final-emit-latency" Histogram Milliseconds Java Debug
+        => "Time to emit the final results that were due together.";
+
     BYTES_CONSUMED_TOTAL: Topic "bytes-consumed-total" Counter Bytes Java
         => "Bytes that a source node took from the topic: keys, values, headers, and 20 and the topic's name for each record.";
     RECORDS_CONSUMED_TOTAL: Topic "records-consumed-total" Counter Records Java => "Records that a source node took from the topic.";
@@ -136,6 +142,10 @@ metrics! {
     STORE_RESTORE_LATENCY: State "restore-latency" Histogram Nanoseconds Java => "Time of a restore from the changelog.";
     NUM_OPEN_ITERATORS: State "num-open-iterators" Gauge Count Java => "Iterators over key-value stores that are open now.";
     ITERATOR_DURATION: State "iterator-duration" Histogram Nanoseconds Java Debug => "How long iterators were open.";
+    SUPPRESSION_BUFFER_SIZE: State "suppression-buffer-size" Histogram Bytes Java Debug
+        => "Bytes in the buffer of a suppressed table, at each change: keys, values, topics and headers.";
+    SUPPRESSION_BUFFER_COUNT: State "suppression-buffer-count" Histogram Records Java Debug
+        => "Updates in the buffer of a suppressed table, at each change.";
     NUM_KEYS: State "num-keys" Gauge Count Java => "Rows of an in-memory store.";
     UNCOMMITTED_BYTES: State "uncommitted-bytes" Gauge Bytes Java => "Rows of the open and the committing epoch.";
     NUM_IMMUTABLE_MEM_TABLE: State "num-immutable-mem-table" Gauge Count Java => "RocksDB: memtables that are not flushed yet.";

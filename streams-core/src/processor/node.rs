@@ -11,6 +11,7 @@ use super::TaskContext;
 use super::rows::RowReader;
 use crate::error::ProcessResult;
 use crate::fetch::FetchedRecord;
+use crate::metrics::meters::NodeMeter;
 use crate::serde::{Format, SharedSerde};
 use crate::stores::{GlobalStore, KeyValueStore, TableStore, TaskStores};
 use crate::topology::TopologyError;
@@ -229,6 +230,12 @@ impl<'a> NodeBuilder<'a> {
         })
     }
 
+    /// The children's names, in wiring order.
+    #[must_use]
+    pub fn child_names(&self) -> Vec<Arc<str>> {
+        self.children.iter().map(|(name, _)| Arc::clone(name)).collect()
+    }
+
     /// The children of a node with two outputs: those that take the first types, and those that take the second.
     ///
     /// # Errors
@@ -326,6 +333,11 @@ impl<'a> NodeBuilder<'a> {
     #[must_use]
     pub fn stores(&self) -> TaskStores {
         self.stores.clone()
+    }
+
+    /// What counts what the node emits later than it is told.
+    pub fn meter(&mut self) -> Rc<NodeMeter> {
+        self.cx.meters.node(&self.name)
     }
 
     /// The task's context, for what a node sets up once: topics, operator times.

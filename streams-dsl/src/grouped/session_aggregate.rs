@@ -3,6 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use streams_core::metrics::meters::NodeMeter;
 use streams_core::processor::{AnyNode, Children, Downstream, NodeBuilder, NodeFactory, TaskContext};
 use streams_core::serde::SharedSerde;
 use streams_core::stores::{FlushListener, PendingWindows, SessionLayout, SessionStore, Update};
@@ -57,6 +58,7 @@ where
         }
         let node = Rc::new(SessionAggregate {
             name: builder.name(),
+            meter: builder.meter(),
             children,
             late,
             store,
@@ -83,6 +85,7 @@ impl<K, A> FlushListener<Windowed<K>, A> for ForwardSessions<K, A> {
 
 struct SessionAggregate<K: 'static, V, A, F, M> {
     name: Arc<str>,
+    meter: Rc<NodeMeter>,
     children: Rc<Children<Windowed<K>, Change<A>>>,
     late: Children<Missed<K>, V>,
     store: Rc<SessionStore<K, A>>,
@@ -181,12 +184,16 @@ impl<K: Clone + 'static, V, A: 'static, F, M> SessionAggregate<K, V, A, F, M> {
 
 impl<K: Clone + 'static, V, A: 'static, F, M> EmitsClosed for SessionAggregate<K, V, A, F, M> {
     fn emit(&self, cx: &mut TaskContext, (_, last): Ends, headers: &Headers) -> ProcessResult {
-        while let Some((key, row)) = self.pending.take_first(cx, last)? {
-            let change = Change::new(Some(row.value), None);
-            let record = Record::new(&key, &change, key.window.end_ms).with_headers(headers);
-            self.children.forward(cx, record)?;
-        }
-        Ok(())
+        self.meter.emit_finals(|| {
+            let mut emitted = 0;
+            while let Some((key, row)) = self.pending.take_first(cx, last)? {
+                let change = Change::new(Some(row.value), None);
+                let record = Record::new(&key, &change, key.window.end_ms).with_headers(headers);
+                self.children.forward(cx, record)?;
+                emitted += 1;
+            }
+            Ok(emitted)
+        })
     }
 
     fn last_record(&self) -> &LastRecord {

@@ -4,6 +4,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use streams_core::metrics::meters::NodeMeter;
 use streams_core::processor::{AnyNode, Children, Downstream, NodeBuilder, NodeFactory, TaskContext};
 use streams_core::serde::SharedSerde;
 use streams_core::stores::{
@@ -48,6 +49,7 @@ where
         }
         let node = Rc::new(SlidingAggregate {
             name: builder.name(),
+            meter: builder.meter(),
             children,
             late,
             store,
@@ -66,6 +68,7 @@ where
 
 struct SlidingAggregate<K: 'static, V, A, F> {
     name: Arc<str>,
+    meter: Rc<NodeMeter>,
     children: Rc<Children<Windowed<K>, Change<A>>>,
     late: Children<Missed<K>, V>,
     store: Rc<WindowStore<K, A>>,
@@ -306,12 +309,16 @@ where
 
 impl<K: Clone + 'static, V: 'static, A: 'static, F> EmitsClosed for SlidingAggregate<K, V, A, F> {
     fn emit(&self, cx: &mut TaskContext, (_, last): Ends, headers: &Headers) -> ProcessResult {
-        while let Some((key, row)) = self.pending.take_first(cx, last)? {
-            let change = Change::new(Some(row.value), None);
-            let record = Record::new(&key, &change, row.timestamp_ms).with_headers(headers);
-            self.children.forward(cx, record)?;
-        }
-        Ok(())
+        self.meter.emit_finals(|| {
+            let mut emitted = 0;
+            while let Some((key, row)) = self.pending.take_first(cx, last)? {
+                let change = Change::new(Some(row.value), None);
+                let record = Record::new(&key, &change, row.timestamp_ms).with_headers(headers);
+                self.children.forward(cx, record)?;
+                emitted += 1;
+            }
+            Ok(emitted)
+        })
     }
 
     fn last_record(&self) -> &LastRecord {

@@ -58,6 +58,11 @@ impl<K: 'static, V: 'static> KGroupedStream<K, V> {
                 graph.names.burn();
             }
             let store = graph.names.store(names.step.prefix(), materialized.name.as_deref());
+            if materialized.history.is_some() && !matches!(shape, Shape::KeyValue) {
+                graph.found(format!(
+                    "the rows of windows have no versions: take `versioned` from the materialization of `{store}`"
+                ));
+            }
             let name = graph.names.node(names.step, None);
             let (parent, sources) = self.input(graph, &store);
             let clocks = Clocks::of(&store, emits_on_close);

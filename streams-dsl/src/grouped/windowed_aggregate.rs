@@ -3,6 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use streams_core::metrics::meters::NodeMeter;
 use streams_core::processor::{AnyNode, Children, Downstream, NodeBuilder, NodeFactory, TaskContext};
 use streams_core::serde::SharedSerde;
 use streams_core::stores::{Update, ValueAndTimestamp, WindowStore};
@@ -133,6 +134,7 @@ where
         store.keep_from(move |cx| lifetime.live_from_ms(cx, clocks));
         let node = Rc::new(WindowedAggregate {
             name: builder.name(),
+            meter: builder.meter(),
             children,
             late,
             store,
@@ -174,6 +176,7 @@ impl Lifetime {
 
 struct WindowedAggregate<K: 'static, V, A, F, W> {
     name: Arc<str>,
+    meter: Rc<NodeMeter>,
     children: Rc<Children<Windowed<K>, Change<A>>>,
     late: Children<Missed<K>, V>,
     store: Rc<WindowStore<K, A>>,
@@ -240,13 +243,17 @@ impl<K: Clone + 'static, V, A: 'static, F, W: Enumerable> EmitsClosed for Window
         let Some((from_ms, to_ms)) = self.windows.starts_of(first, last) else {
             return Ok(());
         };
-        let mut rows = self.store.fetch_all(cx, from_ms, to_ms)?;
-        while let Some((key, row)) = self.store.next_row(cx, &mut rows)? {
-            let change = Change::new(Some(row.value), None);
-            let record = Record::new(&key, &change, row.timestamp_ms).with_headers(headers);
-            self.children.forward(cx, record)?;
-        }
-        Ok(())
+        self.meter.emit_finals(|| {
+            let mut emitted = 0;
+            let mut rows = self.store.fetch_all(cx, from_ms, to_ms)?;
+            while let Some((key, row)) = self.store.next_row(cx, &mut rows)? {
+                let change = Change::new(Some(row.value), None);
+                let record = Record::new(&key, &change, row.timestamp_ms).with_headers(headers);
+                self.children.forward(cx, record)?;
+                emitted += 1;
+            }
+            Ok(emitted)
+        })
     }
 
     fn last_record(&self) -> &LastRecord {

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use streams_core::metrics::meters::NodeMeter;
 use streams_core::processor::{AnyNode, Children, Downstream, NodeBuilder, OperatorTime, TaskContext};
 use streams_core::serde::SharedSerde;
 use streams_core::stores::{Released, SuppressBuffer};
@@ -81,6 +82,9 @@ impl<K: 'static, V: 'static> KTable<K, V> {
     }
 
     fn check(&self, graph: &mut Graph, suppressed: &Suppressed<K>) {
+        if graph.is_versioned(&self.view.stored_by) {
+            graph.found("versioned tables can't be suppressed: suppress it before it is stored with versions");
+        }
         if !matches!(suppressed.until, Until::WindowCloses(_)) {
             return;
         }
@@ -177,6 +181,7 @@ impl<K: 'static> Parts<K> {
             builder.on_init(move |cx| loaded.load(cx));
             let node = Suppress {
                 name: builder.name(),
+                meter: builder.meter(),
                 children: builder.children::<K, Change<V>>()?,
                 buffer,
                 key: Arc::clone(&self.key),
@@ -193,6 +198,7 @@ impl<K: 'static> Parts<K> {
 
 struct Suppress<K, V> {
     name: Arc<str>,
+    meter: Rc<NodeMeter>,
     children: Children<K, Change<V>>,
     buffer: Rc<SuppressBuffer<K, V>>,
     key: SharedSerde<K>,
@@ -252,6 +258,7 @@ impl<K: 'static, V: 'static> Suppress<K, V> {
             return Ok(());
         }
         let (time, headers) = (context.timestamp_ms, context.headers.clone());
+        self.meter.let_go();
         cx.at_place(context, |cx| {
             let record = Record::new(&key, &change, time).with_headers(&headers);
             self.children.forward(cx, record)

@@ -43,6 +43,8 @@ pub(super) struct StoreMetrics {
     ops: Vec<(StoreOp, Option<(Histogram, Total)>)>,
     open_iterators: Gauge,
     iterator_duration: Histogram,
+    /// Of suppress buffers alone: bytes and keys.
+    buffer: Option<(Histogram, Histogram)>,
     uncommitted: Gauge,
     gauges: Gauges,
     hit_ratio: Option<(Gauge, f64)>,
@@ -58,6 +60,7 @@ impl StoreMetrics {
             ops: StoreOp::ALL.map(|op| (op, None)).into(),
             open_iterators: labels.gauge(&table::NUM_OPEN_ITERATORS),
             iterator_duration: labels.histogram(&table::ITERATOR_DURATION),
+            buffer: None,
             uncommitted: labels.gauge(&table::UNCOMMITTED_BYTES),
             gauges: Gauges { of: Vec::new() },
             hit_ratio: None,
@@ -84,6 +87,18 @@ impl StoreMetrics {
             }
         }
         hand_over(&meter.iterators_ns, &self.iterator_duration, 1.0);
+        if meter.buffer_count.count() > 0 {
+            let labels = &self.labels;
+            let (bytes, count) = self.buffer.get_or_insert_with(|| {
+                let histogram = |metric| labels.histogram(metric);
+                (
+                    histogram(&table::SUPPRESSION_BUFFER_SIZE),
+                    histogram(&table::SUPPRESSION_BUFFER_COUNT),
+                )
+            });
+            hand_over(&meter.buffer_bytes, bytes, 1.0);
+            hand_over(&meter.buffer_count, count, 1.0);
+        }
         self.publish_hits(meter, state.is_some());
         let Some(state) = state else { return };
         self.open_iterators.set(float(meter.open_iterators.get()));

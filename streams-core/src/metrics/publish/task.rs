@@ -123,7 +123,10 @@ impl TaskMetrics {
             *gauge = labels.gauge(&metric);
         }
         for node in &mut self.nodes {
-            node.records.iter_mut().for_each(|total| total.again(&node.labels));
+            let totals = [&mut node.records, &mut node.suppressed, &mut node.finals];
+            for total in totals.into_iter().flatten() {
+                total.again(&node.labels);
+            }
         }
         for topic in &mut self.topics {
             topic.records.again(&topic.labels);
@@ -205,6 +208,9 @@ struct NodeMetrics {
     /// Only sources count records (Java counts calls of source nodes alone).
     records: Option<Total>,
     latency: Histogram,
+    suppressed: Option<Total>,
+    finals: Option<Total>,
+    finals_latency: Option<Histogram>,
 }
 
 impl NodeMetrics {
@@ -213,19 +219,32 @@ impl NodeMetrics {
         NodeMetrics {
             records: None,
             latency: labels.histogram(&table::RECORD_E2E_LATENCY),
+            suppressed: None,
+            finals: None,
+            finals_latency: None,
             labels,
         }
     }
 
     fn publish(&mut self, meter: &NodeMeter, away: bool) {
         hand_over(&meter.e2e_ms, &self.latency, 1.0);
-        let records = meter.records.get();
-        let told = self.records.as_ref().map_or(0, |total| total.told);
-        if records > told || (records > 0 && !away) {
-            let labels = &self.labels;
-            self.records
-                .get_or_insert_with(|| Total::new(labels, &table::NODE_PROCESS_TOTAL))
-                .reach(records);
+        let labels = &self.labels;
+        let reach = |known: &mut Option<Total>, metric: &Metric, now: u64| {
+            let told = known.as_ref().map_or(0, |total| total.told);
+            if now > told || (now > 0 && !away) {
+                known.get_or_insert_with(|| Total::new(labels, metric)).reach(now);
+            }
+        };
+        reach(&mut self.records, &table::NODE_PROCESS_TOTAL, meter.records.get());
+        reach(
+            &mut self.suppressed,
+            &table::SUPPRESSION_EMIT_TOTAL,
+            meter.suppressed.get(),
+        );
+        reach(&mut self.finals, &table::FINAL_EMIT_TOTAL, meter.finals.get());
+        if meter.finals_ns.count() > 0 {
+            let latency = || labels.histogram(&table::FINAL_EMIT_LATENCY);
+            hand_over(&meter.finals_ns, self.finals_latency.get_or_insert_with(latency), MS);
         }
     }
 }
