@@ -87,6 +87,7 @@ pub struct ProcessorContext<'a, KOut, VOut> {
 
 struct NodeParts {
     name: Arc<str>,
+    children: Vec<Arc<str>>,
     store_names: Vec<Arc<str>>,
     stores: TaskStores,
 }
@@ -130,6 +131,25 @@ impl<KOut, VOut> ProcessorContext<'_, KOut, VOut> {
             self.failure.get_or_insert(error);
             ForwardFailed
         })
+    }
+
+    /// Hands a record to the child of this name alone; returns when it is done. Java: `forward(record, childName)`.
+    ///
+    /// # Errors
+    /// When there is no child of this name, or it failed for good; pass it on with `?`.
+    pub fn forward_to(&mut self, child: &str, record: Record<'_, KOut, VOut>) -> Result<(), BoxError> {
+        let Some(index) = self.node.children.iter().position(|name| &**name == child) else {
+            return Err(Box::new(TopologyError::Unknown {
+                node: self.node.name.to_string(),
+                what: "child",
+                name: child.to_owned(),
+            }));
+        };
+        let forwarded = self.children.forward_to(index, self.cx, record);
+        Ok(forwarded.map_err(|error| {
+            self.failure.get_or_insert(error);
+            ForwardFailed
+        })?)
     }
 
     /// The store of this name, as the type it was defined with.
@@ -230,6 +250,20 @@ impl<KOut, VOut> ProcessorContext<'_, KOut, VOut> {
             })
     }
 
+    /// As [`schedule_every`](Self::schedule_every), but only at `start_ms` (milliseconds since the Unix epoch of that clock)
+    /// and whole intervals after it: at every full hour, say. Java: `schedule` with a start time (KIP-1146).
+    pub fn schedule_from(&mut self, start_ms: i64, interval: Duration, kind: PunctuationType) -> PunctuatorId {
+        let me = self.me.clone();
+        let interval_ms = i64::try_from(interval.as_millis()).unwrap_or(i64::MAX);
+        self.cx
+            .schedule_from(kind, start_ms, interval_ms, move |cx, id, timestamp_ms| {
+                match me.upgrade() {
+                    Some(node) => node.punctuate(cx, id, timestamp_ms),
+                    None => Ok(()),
+                }
+            })
+    }
+
     /// The task. Java: `taskId`.
     #[must_use]
     pub fn task_id(&self) -> TaskId {
@@ -264,6 +298,7 @@ impl<P, KOut: 'static, VOut: 'static> ProcessorNode<P, KOut, VOut> {
         let children = builder.children::<KOut, VOut>()?;
         let parts = NodeParts {
             name: builder.name(),
+            children: builder.child_names(),
             store_names: builder.store_names().to_vec(),
             stores: builder.stores(),
         };

@@ -7,9 +7,9 @@ use std::time::Duration;
 use super::api::{ForwardFailed, Processor, ProcessorContext};
 use super::{PunctuationType, PunctuatorId, TaskContext};
 use crate::error::BoxError;
-use crate::stores::{KeyValueStore, TtlStore, VersionedStore, WindowStore};
+use crate::stores::{GlobalStore, KeyValueStore, SessionStore, TtlStore, VersionedStore, WindowStore};
 use crate::topology::TopologyError;
-use crate::{Headers, Record, TaskId};
+use crate::{DefaultSerde, Headers, Record, TaskId};
 
 /// A record whose key stays what it is: value, event time and headers can be replaced.
 ///
@@ -154,6 +154,14 @@ impl<K, VOut> FixedKeyContext<'_, K, VOut> {
         self.0.forward(record.0)
     }
 
+    /// Hands a record to the child of this name alone; returns when it is done.
+    ///
+    /// # Errors
+    /// When there is no child of this name, or it failed for good; pass it on with `?`.
+    pub fn forward_to(&mut self, child: &str, record: FixedKeyRecord<'_, K, VOut>) -> Result<(), BoxError> {
+        self.0.forward_to(child, record.0)
+    }
+
     /// The store of this name, as the type it was defined with.
     ///
     /// # Errors
@@ -198,6 +206,34 @@ impl<K, VOut> FixedKeyContext<'_, K, VOut> {
     /// As [`store`](Self::store).
     pub fn window_store<KS: 'static, VS: 'static>(&self, name: &str) -> Result<Rc<WindowStore<KS, VS>>, TopologyError> {
         self.store(name)
+    }
+
+    /// A session store.
+    ///
+    /// # Errors
+    /// As [`store`](Self::store).
+    pub fn session_store<KS: 'static, VS: 'static>(
+        &self,
+        name: &str,
+    ) -> Result<Rc<SessionStore<KS, VS>>, TopologyError> {
+        self.store(name)
+    }
+
+    /// A global store, to look up rows by the types' default serdes. No connection is needed.
+    ///
+    /// # Errors
+    /// When there is no global store of this name.
+    pub fn global_store<KS: DefaultSerde, VS: DefaultSerde>(
+        &self,
+        name: &str,
+    ) -> Result<GlobalStore<KS, VS>, TopologyError> {
+        self.0.global_store(name)
+    }
+
+    /// As [`schedule_every`](Self::schedule_every), but only at `start_ms` (milliseconds since the Unix epoch of that clock)
+    /// and whole intervals after it.
+    pub fn schedule_from(&mut self, start_ms: i64, interval: Duration, kind: PunctuationType) -> PunctuatorId {
+        self.0.schedule_from(start_ms, interval, kind)
     }
 
     /// Runs [`FixedKeyProcessor::punctuate`] every `interval`. Schedules are not persisted; make them in `init`.

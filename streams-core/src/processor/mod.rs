@@ -8,6 +8,7 @@ mod fixed_key;
 mod handlers;
 mod node;
 mod punctuation;
+mod record_context;
 mod rows;
 mod sink;
 mod source;
@@ -16,7 +17,7 @@ mod user;
 
 pub use api::{ForwardFailed, Processor, ProcessorContext, ProcessorNode, ProcessorSupplier};
 pub use bad_records::RawBytes;
-pub use context::{OperatorTime, OutputTopic, RecordContext, TaskContext};
+pub use context::{OperatorTime, OutputTopic, TaskContext};
 pub use counters::TaskCounters;
 pub use fixed_key::{FixedKey, FixedKeyContext, FixedKeyProcessor, FixedKeyRecord};
 pub use handlers::{
@@ -27,6 +28,7 @@ pub(crate) use node::BuiltGraph;
 pub use node::{AnyNode, Children, Downstream, NodeBuilder, NodeFactory, RawRecord, SourceFactory, SourceNode};
 pub(crate) use punctuation::{PunctuationQueue, Schedules};
 pub use punctuation::{PunctuationType, PunctuatorId};
+pub use record_context::RecordContext;
 pub use rows::{RowReader, SourceRow};
 pub use sink::{Partitions, SinkPartitioner, SinkTarget, TypedSink};
 pub use source::{RecordTimes, Timestamps, TypedSource};

@@ -49,13 +49,33 @@ impl PunctuationQueue {
         now_ms: i64,
         callback: Callback,
     ) -> PunctuatorId {
+        let next_ms = match kind {
+            PunctuationType::StreamTime => 0,
+            PunctuationType::WallClockTime => now_ms.saturating_add(interval_ms.max(1)),
+        };
+        self.add_at(kind, next_ms, interval_ms, callback)
+    }
+
+    /// Adds a schedule that fires at a start and whole intervals after it; `time_ms` is the clock's time, and what lies
+    /// before it is over (KIP-1146).
+    pub(crate) fn add_from(
+        &mut self,
+        kind: PunctuationType,
+        (start_ms, interval_ms): (i64, i64),
+        time_ms: i64,
+        callback: Callback,
+    ) -> PunctuatorId {
+        let interval_ms = interval_ms.max(1);
+        let behind_ms = time_ms.saturating_sub(start_ms).max(0);
+        let passed = behind_ms / interval_ms + i64::from(behind_ms % interval_ms > 0);
+        let next_ms = start_ms.saturating_add(passed.saturating_mul(interval_ms));
+        self.add_at(kind, next_ms, interval_ms, callback)
+    }
+
+    fn add_at(&mut self, kind: PunctuationType, next_ms: i64, interval_ms: i64, callback: Callback) -> PunctuatorId {
         let id = PunctuatorId(self.made);
         self.made = self.made.wrapping_add(1);
         let interval_ms = interval_ms.max(1);
-        let next_ms = match kind {
-            PunctuationType::StreamTime => 0,
-            PunctuationType::WallClockTime => now_ms.saturating_add(interval_ms),
-        };
         self.schedules.push(Schedule {
             id,
             kind,
@@ -148,6 +168,20 @@ mod tests {
         assert!(queue.take_due(PunctuationType::WallClockTime, 1_099).is_none());
         assert!(queue.take_due(PunctuationType::WallClockTime, 1_100).is_some());
         assert_eq!(queue.next_wall_clock_ms(), Some(1_200));
+    }
+
+    #[test]
+    fn an_anchored_schedule_fires_at_its_start_and_whole_intervals_after_it() {
+        let next = |start_ms, time_ms| {
+            let mut queue = PunctuationQueue::default();
+            queue.add_from(PunctuationType::WallClockTime, (start_ms, 100), time_ms, callback());
+            queue.next_wall_clock_ms().unwrap()
+        };
+        assert_eq!(next(1_030, 500), 1_030);
+        assert_eq!(next(1_030, 1_030), 1_030);
+        assert_eq!(next(1_030, 1_031), 1_130);
+        assert_eq!(next(30, 1_030), 1_030);
+        assert_eq!(next(30, -1), 30);
     }
 
     #[test]
