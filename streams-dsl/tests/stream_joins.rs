@@ -287,3 +287,53 @@ fn a_self_join_on_one_store_gives_what_it_gives_on_two() {
     assert_eq!(two_stores[1], ["k=(b,a)@12", "k=(a,b)@12", "k=(b,b)@12"]);
     assert_eq!(on(one_store), two_stores);
 }
+
+#[test]
+fn a_partner_that_has_to_be_later_is_found_beyond_the_size_of_the_window() {
+    // From 80 to 100 later: a size of 20, and left records are needed for 100.
+    let mut run = Run::inner(windows(0, 100, 0).later_by_at_least(Duration::from_millis(80)));
+    assert_eq!(run.pipe("L", K, "l", 0), NONE);
+    assert_eq!(run.pipe("R", K, "r79", 79), NONE);
+    assert_eq!(run.pipe("R", K, "r80", 80), ["k=(l,r80)@80"]);
+    assert_eq!(run.pipe("L", K, "m", 20), ["k=(m,r100)@100"; 0]);
+    assert_eq!(run.pipe("R", K, "r100", 100), ["k=(l,r100)@100", "k=(m,r100)@100"]);
+    assert_eq!(run.pipe("R", K, "r101", 101), ["k=(m,r101)@101"]);
+}
+
+#[test]
+fn a_left_record_whose_partner_has_to_be_earlier_is_alone_at_once() {
+    let mut run = Run::left(windows(100, 0, 0).earlier_by_at_least(Duration::from_millis(80)));
+    assert_eq!(run.pipe("R", K, "r", 0), NONE);
+    assert_eq!(run.pipe("L", K, "l79", 79), ["k=(l79,null)@79"]);
+    assert_eq!(run.pipe("L", K, "l80", 80), ["k=(l80,r)@80"]);
+}
+
+#[test]
+fn a_stream_whose_partners_have_to_be_later_does_not_meet_its_own_record_on_one_store_either() {
+    for single_store_self_join in [false, true] {
+        let optimization = Optimization {
+            single_store_self_join,
+            ..Optimization::default()
+        };
+        let windows = windows(0, 100, 0).later_by_at_least(Duration::from_millis(10));
+        let mut run = Run::optimized(optimization, |_, left, _| {
+            left.join_with(&left, |_, l, r| format!("({l},{r})"), windows, named())
+                .to("out");
+        });
+        assert_eq!(run.pipe("L", K, "a", 0), NONE);
+        assert_eq!(run.pipe("L", K, "b", 9), NONE);
+        assert_eq!(run.pipe("L", K, "c", 10), ["k=(a,c)@10"]);
+        assert_eq!(run.pipe("L", K, "d", 5), NONE);
+    }
+}
+
+#[test]
+fn join_windows_that_hold_nothing_are_found_when_the_topology_is_built() {
+    let builder = StreamsBuilder::new();
+    let (left, right) = (builder.stream::<Text, String>("L"), builder.stream::<Text, String>("R"));
+    let windows = windows(0, 10, 0).later_by_at_least(Duration::from_millis(11));
+    left.join_with(&right, |_, l, r| format!("({l},{r})"), windows, named())
+        .to("out");
+    let Err(found) = builder.build() else { panic!("built") };
+    assert!(found.to_string().contains("hold nothing"), "{found}");
+}

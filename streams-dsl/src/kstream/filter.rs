@@ -29,7 +29,16 @@ impl<K: 'static, V: 'static> KStream<K, V> {
         self.step(Step::Filter, factory, Keys::Kept(self.key.clone()), self.value.clone())
     }
 
-    /// The records for which `drop` is false. Java counterpart: `KStream.filterNot`.
+    /// The records for which `drop` is false.
+    ///
+    /// ```
+    /// # use streams_dsl::doctest::*;
+    /// run(|b| b.stream::<String, i64>("usage").filter_not(|_tenant, bytes| *bytes > 0).to("idle"))
+    ///     .pipe("usage", [("a", 7, at(0)), ("b", 0, at(1))])
+    ///     .gives("idle", [("b", 0, at(1))]);
+    /// ```
+    ///
+    /// Java counterpart: `KStream.filterNot`.
     pub fn filter_not(&self, drop: impl Fn(&K, &V) -> bool + Send + Sync + 'static) -> KStream<K, V> {
         self.filter(move |key, value| !drop(key, value))
     }

@@ -183,6 +183,9 @@ impl<K: 'static, V: 'static> KStream<K, V> {
             self.builder
                 .with(|graph| graph.found("streams of two builders can't be joined"));
         }
+        if let Some(problem) = windows.problem() {
+            self.builder.with(|graph| graph.found(problem));
+        }
         let key = joined.key.resolve(self.key.as_ref());
         let value = joined.value.resolve(self.value.as_ref());
         let other_value = joined.other.resolve(other.value.as_ref());
@@ -385,13 +388,15 @@ impl<K: 'static, V: 'static, VO: 'static, V2: 'static> Parts<K, V, VO, V2> {
         })
     }
 
-    /// The node that joins a stream with itself on one store; `None` when the two sides have different types.
+    /// The node that joins a stream with itself on one store; `None` when the two sides have different types, or a record
+    /// might be without a partner because it does not meet itself.
     fn on_one_store(
         &self,
         store: &Arc<str>,
         clock: &Arc<str>,
     ) -> Option<Arc<dyn streams_core::processor::NodeFactory>> {
-        if std::any::TypeId::of::<V>() != std::any::TypeId::of::<VO>() {
+        let may_be_alone = self.keeps != Keeps::None && !self.windows.hold_equal_times();
+        if may_be_alone || std::any::TypeId::of::<V>() != std::any::TypeId::of::<VO>() {
             return None;
         }
         let combine = Arc::clone(&self.combine);

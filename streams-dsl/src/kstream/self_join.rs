@@ -103,9 +103,9 @@ impl<K: 'static, V: 'static, V2: 'static> SelfJoinNode<K, V, V2> {
         }
     }
 
-    /// With itself only if the store would still show it: as on two stores.
+    /// With itself only if equal times meet and the store would still show it: as on two stores.
     fn emit_with_itself(&self, cx: &mut TaskContext, record: Record<'_, K, V>) -> ProcessResult {
-        if !self.store.sees(cx, record.timestamp_ms) {
+        if !self.windows.hold_equal_times() || !self.store.sees(cx, record.timestamp_ms) {
             return Ok(());
         }
         self.emit(cx, record, record.timestamp_ms, |join| {

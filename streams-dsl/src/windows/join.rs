@@ -55,6 +55,34 @@ impl JoinWindows {
         self
     }
 
+    /// The right record must be later than the left one, by at least `difference` (and by at most
+    /// [`after`](Self::after)). Java: `before` with a negative duration.
+    ///
+    /// ```
+    /// # use streams_dsl::doctest::*;
+    /// run(|b| {
+    ///     let (sent, opened) = (b.stream::<String, i64>("sent"), b.stream::<String, i64>("opened"));
+    ///     let not_at_once = JoinWindows::of(HOUR).later_by_at_least(MINUTE);
+    ///     sent.join(&opened, |_mail, sent, opened| sent + opened, not_at_once).to("read")
+    /// })
+    /// .pipe("sent", [("m1", 1, at(0)), ("m2", 2, at(0))])
+    /// .pipe("opened", [("m1", 10, at(59_999)), ("m2", 20, at(60_000))])
+    /// .gives("read", [("m2", 22, at(60_000))]);
+    /// ```
+    #[must_use]
+    pub fn later_by_at_least(mut self, difference: Duration) -> Self {
+        self.before_ms = millis(difference).saturating_neg();
+        self
+    }
+
+    /// The right record must be earlier than the left one, by at least `difference` (and by at most
+    /// [`before`](Self::before)). Java: `after` with a negative duration.
+    #[must_use]
+    pub fn earlier_by_at_least(mut self, difference: Duration) -> Self {
+        self.after_ms = millis(difference).saturating_neg();
+        self
+    }
+
     /// How long, by event time, partners may come late.
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
@@ -62,7 +90,7 @@ impl JoinWindows {
         self
     }
 
-    /// `before + after` in milliseconds.
+    /// `before + after` in milliseconds; what one of them demands is subtracted.
     #[must_use]
     pub fn size_ms(&self) -> i64 {
         self.before_ms.saturating_add(self.after_ms)
@@ -74,12 +102,32 @@ impl JoinWindows {
         self.grace_ms
     }
 
-    /// How long a record of either side may still meet a partner: `before + after + grace`.
+    /// How long a record of either side may still meet a partner: `before + after + grace`, as in Java. Where a side must be
+    /// later by some time, the other one's records are needed for longer than that (Java loses these pairs).
     pub(crate) fn retention_ms(&self) -> i64 {
-        self.size_ms().saturating_add(self.grace_ms)
+        let reach_ms = self.size_ms().max(self.before_ms).max(self.after_ms);
+        reach_ms.saturating_add(self.grace_ms)
     }
 
-    /// The times (first, last; ms) of the partners of a record of `side`. None is before the epoch.
+    /// Whether two records of one time meet.
+    pub(crate) fn hold_equal_times(&self) -> bool {
+        self.before_ms >= 0 && self.after_ms >= 0
+    }
+
+    /// What is wrong with the bounds, if anything.
+    pub(crate) fn problem(&self) -> Option<String> {
+        (self.size_ms() < 0).then(|| {
+            format!(
+                "join windows that begin {} ms after a record and end {} ms after it hold nothing: let the far bound reach \
+                 beyond what is demanded at least",
+                self.before_ms.saturating_neg(),
+                self.after_ms
+            )
+        })
+    }
+
+    /// The times (first, last; ms) of the partners of a record of `side`; there are none where the last is before the first.
+    /// None is before the epoch.
     pub(crate) fn partners_of(&self, side: JoinSide, timestamp_ms: i64) -> (i64, i64) {
         let (back, ahead) = match side {
             JoinSide::Left => (self.before_ms, self.after_ms),
@@ -87,7 +135,7 @@ impl JoinWindows {
         };
         (
             timestamp_ms.saturating_sub(back).max(0),
-            timestamp_ms.saturating_add(ahead).max(0),
+            timestamp_ms.saturating_add(ahead),
         )
     }
 
@@ -125,19 +173,41 @@ mod tests {
 
     #[test]
     fn two_records_find_each_other_from_both_sides_or_from_none() {
-        let windows = windows();
-        for (left, right) in (0..300)
-            .step_by(7)
-            .flat_map(|l| (0..300).step_by(3).map(move |r| (l, r)))
-        {
-            let (from, to) = windows.partners_of(JoinSide::Left, left);
-            let (back_from, back_to) = windows.partners_of(JoinSide::Right, right);
-            assert_eq!(
-                (from..=to).contains(&right),
-                (back_from..=back_to).contains(&left),
-                "{left} {right}"
-            );
+        let later = windows().later_by_at_least(20 * MILLISECOND);
+        let earlier = windows().before(90 * MILLISECOND).earlier_by_at_least(20 * MILLISECOND);
+        for windows in [windows(), later, earlier] {
+            for (left, right) in (0..300)
+                .step_by(7)
+                .flat_map(|l| (0..300).step_by(3).map(move |r| (l, r)))
+            {
+                let (from, to) = windows.partners_of(JoinSide::Left, left);
+                let (back_from, back_to) = windows.partners_of(JoinSide::Right, right);
+                let meet = (from..=to).contains(&right);
+                assert_eq!(meet, (back_from..=back_to).contains(&left), "{left} {right}");
+                let distance = right - left;
+                assert_eq!(
+                    meet,
+                    distance >= -windows.before_ms && distance <= windows.after_ms,
+                    "{left} {right}"
+                );
+            }
         }
+    }
+
+    #[test]
+    fn a_record_is_kept_as_long_as_a_partner_can_come() {
+        let later = JoinWindows::of(100 * MILLISECOND)
+            .later_by_at_least(80 * MILLISECOND)
+            .grace(5 * MILLISECOND);
+        assert_eq!((later.size_ms(), later.retention_ms()), (20, 105));
+        assert_eq!(windows().retention_ms(), 115);
+    }
+
+    #[test]
+    fn bounds_that_hold_nothing_are_found() {
+        let windows = JoinWindows::of(10 * MILLISECOND);
+        assert!(windows.later_by_at_least(11 * MILLISECOND).problem().is_some());
+        assert_eq!(windows.later_by_at_least(10 * MILLISECOND).problem(), None);
     }
 
     #[test]
