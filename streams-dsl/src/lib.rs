@@ -118,11 +118,12 @@ pub use streams_core::processor::{
 };
 pub use streams_core::processor::{
     FixedKeyContext, FixedKeyProcessor, FixedKeyRecord, Partitions, Processor, ProcessorContext, ProcessorSupplier,
-    PunctuationType, PunctuatorId, RecordContext, RecordTimes, Timestamps,
+    PunctuationType, PunctuatorId, RecordContext, RecordTimes, TaskContext, Timestamps,
 };
 pub use streams_core::serde::{DefaultSerde, Json, Serde, SerdeError, SharedSerde};
 pub use streams_core::stores::{
-    KeyValueStore, SessionStore, TtlStore, ValueAndTimestamp, VersionPut, VersionedStore, VersionedValue, WindowStore,
+    Direction, KeyValueStore, LruStore, ManagedStore, SessionStore, StoreBuilder, TtlStore, ValueAndTimestamp,
+    VersionPut, VersionedStore, VersionedValue, WindowStore,
 };
 /// Tests a topology without a broker, as a test of an application does:
 ///

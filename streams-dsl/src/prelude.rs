@@ -19,6 +19,13 @@
 
 pub use crate::serdes::{DefaultSerde, Json, Serde, SerdeError, SessionWindowed, TimeWindowed};
 pub use crate::{
+    AutoOffsetReset, CogroupedKStream, FixedKeyContext, FixedKeyProcessor, FixedKeyRecord, KeyValueStore, NewRecord,
+    Optimization, Partitions, Processor, ProcessorContext, PunctuationType, PunctuatorId, Record, RecordContext,
+    RecordMeta, RecordTimes, SessionStore, SessionWindowedKStream, Stores, TableJoined, TaskId,
+    TimeWindowedCogroupedKStream, Timestamps, TopologyBuilder, TopologyConfig, TtlStore, ValueAndTimestamp,
+    ValueTransformer, ValueTransformerContext, VersionedStore, WindowStore,
+};
+pub use crate::{
     BoxError, Branched, Connect, Consumed, DAY, EmitStrategy, GlobalKTable, Grouped, HOUR, Headers, JoinWindows,
     Joined, KGroupedStream, KGroupedTable, KStream, KTable, MILLISECOND, MINUTE, Materialized, Produced, Repartitioned,
     SECOND, SessionWindows, SlidingWindows, StateStore, StreamJoined, StreamsBuilder, StreamsConfig, Suppressed,

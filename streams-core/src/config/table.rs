@@ -182,7 +182,7 @@ pub static TABLE: &[Key] = &[
         "topology.optimization",
         Text,
         "none",
-        Limited(&["none"], "the optimizations are not built yet, and they change topic names: leave it at `none`"),
+        Limited(&["none"], "optimizations change topic names, so they are given where the topology is built: `StreamsBuilder::build_with`; leave it at `none`"),
     ),
     key(
         "ensure.explicit.internal.resource.naming",
@@ -201,8 +201,8 @@ pub static TABLE: &[Key] = &[
         Text,
         "null",
         Limited(
-            &["null"],
-            "members of older versions in one group are not supported: stop all instances, then start these; for Java before 3.5 upgrade that first",
+            &["null", "3.5", "3.6", "3.7", "3.8", "3.9", "4.0", "4.1", "4.2", "4.3"],
+            "from 3.5 on nothing has to be written differently; older members can't be in a streams group: upgrade Java to 3.5 or later first, with its own `upgrade.from`",
         ),
     ),
     key(
@@ -236,7 +236,7 @@ pub static TABLE: &[Key] = &[
         "dsl.store.format",
         Text,
         "DEFAULT",
-        Limited(&["DEFAULT"], "stores with headers are not built yet: leave it at DEFAULT"),
+        Limited(&["DEFAULT"], "stores with headers are not built yet: leave it at DEFAULT, and keep in values what you need of headers"),
     ),
     key(
         "processor.wrapper.class",

@@ -163,6 +163,11 @@ impl GlobalCore {
         Ok(done)
     }
 
+    /// The global stores and the context they are read in, for the test driver.
+    pub(crate) fn task_parts(&mut self) -> (&crate::stores::TaskStores, &mut crate::processor::TaskContext) {
+        self.task.parts()
+    }
+
     /// Whether everything that was in the topics at the start is applied: only then may stream threads start.
     #[must_use]
     pub fn is_restored(&self) -> bool {

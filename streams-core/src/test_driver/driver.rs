@@ -28,7 +28,7 @@ pub struct DriverOptions {
     /// The handlers.
     pub handlers: Arc<ErrorHandlers>,
     /// Partition counts of source and sink topics that have more than one, and of topics that the topology does not name:
-    /// those that `to_dynamic` chooses have to stand here.
+    /// those that `to_dynamic` chooses and those that fit a pattern have to stand here.
     pub partitions: BTreeMap<String, i32>,
     /// The clock at the start, milliseconds since the Unix epoch.
     pub now_ms: i64,
@@ -66,7 +66,7 @@ impl Default for DriverOptions {
 /// Java counterpart: `TopologyTestDriver`.
 pub struct TopologyTestDriver {
     pub(super) core: StreamThreadCore,
-    global: Option<GlobalCore>,
+    pub(super) global: Option<GlobalCore>,
     pub(super) shell: MemoryShell,
     broker: MemoryBroker,
     pub(super) process: ProcessSeed,
@@ -81,6 +81,7 @@ impl TopologyTestDriver {
     /// # Errors
     /// When the topology can't be run.
     pub fn new(topology: &Topology, options: DriverOptions) -> ProcessResult<Self> {
+        let topology = topology.with_topics(options.partitions.keys().map(String::as_str));
         let plan = Arc::new(
             topology
                 .plan(&options.application_id, &InternalTopicDefaults::default())
@@ -91,7 +92,7 @@ impl TopologyTestDriver {
         let mut process = ProcessSeed {
             application_id: options.application_id.clone(),
             settings: options.settings,
-            topology: Arc::new(topology.clone()),
+            topology: Arc::new(topology),
             plan: Arc::clone(&plan),
             topics: Arc::clone(&topics),
             handlers: options.handlers,
@@ -202,6 +203,21 @@ impl TopologyTestDriver {
             }
         }
         Ok(())
+    }
+
+    /// Ends the application as a graceful stop does: commits what is left, closes the tasks and tells processors
+    /// ([`close`](crate::processor::Processor::close)). A driver that is only dropped is as a process that was killed.
+    /// Java: `close`.
+    ///
+    /// # Errors
+    /// When the commit fails.
+    pub fn close(mut self) -> ProcessResult {
+        let left = GroupIdentity {
+            member_id: "driver".to_owned(),
+            member_epoch: 2,
+        };
+        self.core.on_assigned(left, []);
+        self.run_until_idle()
     }
 
     /// Moves the wall clock on and runs what is due: punctuations by wall-clock time, and the commit by
