@@ -395,7 +395,12 @@ pub(crate) fn suppress_buffer<K: 'static, V: 'static>(
     let make = move |builder| -> Rc<dyn ManagedStore> {
         Rc::new(SuppressBuffer::new(builder, Arc::clone(&key), Arc::clone(&value)))
     };
-    let definition = plain_store(StoreSpec::key_value(name), &(logging, false), formats.clone(), make.clone());
+    let definition = plain_store(
+        StoreSpec::key_value(name),
+        &(logging, false),
+        formats.clone(),
+        make.clone(),
+    );
     StoreDefinition {
         factory: Arc::new(PlainFactory {
             make,

@@ -149,7 +149,12 @@ impl Artist<'_> {
 
     fn lines(&mut self, node: &DescribedNode<'_>) {
         let me = id_of(&self.nodes, &node.definition.name);
-        if let NodeKind::Source { topics, .. } = &node.definition.kind {
+        if let NodeKind::Source { topics, pattern, .. } = &node.definition.kind {
+            if let Some(pattern) = pattern {
+                let text = vec!["topics that fit".to_owned(), pattern.as_str().to_owned()];
+                let from = self.topic_shape(text, ShapeKind::ChosenTopic);
+                self.line(from, me.clone(), LineKind::Records);
+            }
             for topic in topics {
                 let from = self.topic(topic);
                 self.line(from, me.clone(), LineKind::Records);
