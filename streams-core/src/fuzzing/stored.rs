@@ -14,7 +14,7 @@ use crate::restore;
 use crate::runtime::ChangelogRestore;
 use crate::serde::{Serde, Utf8};
 use crate::stores::{DIES_AT_HEADER, Layout, SessionLayout, read_stored_value};
-use crate::{TopicPartition, Window, Windowed};
+use crate::{TaskId, TopicPartition, Window, Windowed};
 
 pub(super) const TARGETS: &[Target] = &[
     Target {
@@ -81,6 +81,7 @@ fn changelog_records(bytes: &[u8]) -> Result<(), String> {
     }
     let specs = [
         StoreSpec::key_value("rows"),
+        StoreSpec::key_value("buffer"),
         StoreSpec::window("windows", 60_000, false),
         StoreSpec::session("sessions", 60_000),
         StoreSpec::versioned("versions", 60_000),
@@ -90,6 +91,7 @@ fn changelog_records(bytes: &[u8]) -> Result<(), String> {
         let name = spec.name.clone();
         let mut state = TaskState::in_memory("0_0", vec![spec]).map_err(|error| error.to_string())?;
         let store = state.store_id(&name).ok_or("a store is missing")?;
+        let is_buffer = name == "buffer";
         let changelog = ChangelogRestore {
             store,
             topic_partition: TopicPartition::new(format!("app-{name}-changelog"), 0),
@@ -101,6 +103,8 @@ fn changelog_records(bytes: &[u8]) -> Result<(), String> {
             resumed: false,
             timestamped: true,
             rows: None,
+            // As entries of the first version, whose records have no header.
+            buffered: is_buffer.then(|| restore::BufferedRows::new(TaskId::new(0, 0))),
             metadata: StoreMetadata {
                 changelog_topic_id: None,
                 position: 0,
