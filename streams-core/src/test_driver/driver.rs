@@ -212,7 +212,7 @@ impl TopologyTestDriver {
     /// # Errors
     /// When the commit fails.
     pub fn close(mut self) -> ProcessResult {
-        let left = GroupIdentity {
+        let left = crate::runtime::GroupIdentity {
             member_id: "driver".to_owned(),
             member_epoch: 2,
         };
