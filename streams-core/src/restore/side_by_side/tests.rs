@@ -21,6 +21,7 @@ fn job(partition: i32, to: i64) -> RestoreJob {
         resumed: false,
         timestamped: false,
         rows: None,
+        buffered: None,
         metadata: StoreMetadata {
             changelog_topic_id: None,
             position: 0,
