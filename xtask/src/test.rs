@@ -137,10 +137,13 @@ pub(crate) fn test_binary(name: &str, metadata: &Metadata) -> Result<Stage> {
     })
 }
 
-/// How one test binary of `streams-tests` is run.
+/// How one test binary of `streams-tests` is run. Tests with a broker wait for most of their time: more of them run at once
+/// than there are cores.
 pub(crate) fn test_binary_call(name: &str) -> Invocation {
-    whole().args(["--test", name])
+    whole().args(["--test", name]).env("RUST_TEST_THREADS", TESTS_AT_ONCE)
 }
+
+const TESTS_AT_ONCE: &str = "4";
 
 /// The integration tests of the packages in the folder `examples`. They need no broker.
 fn example_tests(metadata: &Metadata) -> Vec<&str> {
