@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use regex::Regex;
+use regex_lite::Regex;
 
 use super::{NodeKind, SourceTopic, Topology, TopologyError};
 
@@ -17,7 +17,7 @@ use super::{NodeKind, SourceTopic, Topology, TopologyError};
 /// # Ok::<(), streams_core::topology::TopologyError>(())
 /// ```
 ///
-/// The syntax is that of the crate [`regex`](https://docs.rs/regex/latest/regex/#syntax): Java's without look-around and
+/// The syntax is that of the crate [`regex-lite`](https://docs.rs/regex-lite/latest/regex_lite/#syntax): Java's without look-around and
 /// back references. Java counterpart: `java.util.regex.Pattern`.
 #[derive(Clone, Debug)]
 pub struct TopicPattern {
