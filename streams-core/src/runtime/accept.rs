@@ -60,10 +60,10 @@ impl StreamThreadCore {
         };
         let topic_partition = owned.topic_partition.clone();
         match error.kind {
-            FetchErrorKind::OutOfRange { .. } if self.reset_to(&topic_partition.topic).is_some() => {
+            FetchErrorKind::OutOfRange { offset } if self.reset_to(&topic_partition.topic).is_some() => {
                 tracing::warn!(%topic_partition, "the position is outside the log: starting again by auto.offset.reset");
                 self.abort_and_rebuild(AbortReason::OutOfRange);
-                self.reset_next.insert(topic_partition);
+                self.reset_next.insert(topic_partition, offset);
                 Ok(())
             }
             FetchErrorKind::OutOfRange { .. } => Err(Box::new(Error::Topics {

@@ -74,7 +74,7 @@ pub struct StreamThreadCore {
     /// Producers that were given up, one after the other, without a commit in between.
     pub(super) given_up: u32,
     pub(super) fenced_at_ms: Option<i64>,
-    pub(super) reset_next: BTreeSet<TopicPartition>,
+    pub(super) reset_next: BTreeMap<TopicPartition, i64>,
     pub(super) fetched_records: usize,
     pub(super) totals: CoreTotals,
     pub(super) commits: super::meter::CommitLog,
@@ -143,7 +143,7 @@ impl StreamThreadCore {
             retries: 0,
             given_up: 0,
             fenced_at_ms: None,
-            reset_next: BTreeSet::new(),
+            reset_next: BTreeMap::new(),
             fetched_records: usize::MAX,
             totals: CoreTotals::default(),
             commits: super::meter::CommitLog::default(),

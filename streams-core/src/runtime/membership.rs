@@ -112,7 +112,7 @@ impl StreamThreadCore {
             return;
         };
         self.reset_next
-            .retain(|tp| tp.partition != task.partition || !plan.source_topics.contains_key(&tp.topic));
+            .retain(|tp, _| tp.partition != task.partition || !plan.source_topics.contains_key(&tp.topic));
     }
 
     pub(super) fn forget_partitions(&mut self, task: TaskId) {

@@ -45,7 +45,12 @@ impl StreamThreadCore {
                     .get(&topic_partition)
                     .ok_or_else(|| Error::bug(format!("no answer for {topic_partition}")))?
                     .clone();
-                let reset = self.reset_next.remove(&topic_partition);
+                // Where somebody has committed beyond the refused offset meanwhile, that is where to go on.
+                let refused = self.reset_next.remove(&topic_partition);
+                let reset = refused.is_some_and(|refused| {
+                    let beyond = |(offset, _): &(i64, String)| refused >= 0 && *offset > refused;
+                    !committed.as_ref().is_some_and(beyond)
+                });
                 let start_offset = committed
                     .as_ref()
                     .filter(|_| !reset)

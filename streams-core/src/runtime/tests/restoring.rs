@@ -452,3 +452,16 @@ fn a_restore_that_stands_still_ends_with_the_task_timeout() {
         "{text}"
     );
 }
+
+/// A process that was paused while its task moved reads where the log begins later by now. The log did not end there.
+#[test]
+fn rule_2_5_a_position_below_the_log_goes_on_at_what_was_committed_beyond_it() {
+    let mut world = counted();
+    world.fetch_fails(0, FetchErrorKind::OutOfRange { offset: 0 }).unwrap();
+    world.feed([("a", 100), ("b", 101)]);
+    world.run_to_end();
+    assert_eq!(
+        (count(&world, "a"), count(&world, "b")),
+        ("11".to_owned(), "11".to_owned())
+    );
+}
