@@ -36,8 +36,8 @@ pub(super) type Facts = BTreeMap<String, String>;
 /// what is there. An application uses `streams_dsl::lock::check` in a test.
 ///
 /// ```
-/// use streams_core::topology::{LockVerdict, Topology, TopologyLock};
-/// let lock = TopologyLock::of(&Topology::new())?;
+/// use streams_core::topology::TopologyLock;
+/// let lock = TopologyLock::default();
 /// assert_eq!(TopologyLock::parse(&lock.to_text())?, lock);
 /// assert_eq!(lock.compare(&lock).verdict(), None);
 /// # Ok::<(), streams_core::BoxError>(())
