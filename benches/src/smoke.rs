@@ -23,8 +23,9 @@ pub fn topology() -> Result<Topology, TopologyError> {
     let data = source.filter(|_key, value| *value != i32::MAX);
     data.process(Count::default);
     let by_key = data.group_by_key();
-    let min = minimum(&builder, &by_key);
+    minimum(&by_key);
     last_seconds(&by_key);
+    let min = read_back(&builder, "min", Materialized::named("minStoreName"));
     let max = maximum(&builder, &by_key);
     let (sum, count) = sum_and_count(&builder, &by_key);
 
@@ -45,7 +46,7 @@ pub fn topology() -> Result<Topology, TopologyError> {
     builder.build()
 }
 
-fn minimum(builder: &StreamsBuilder, by_key: &KGroupedStream<String, i32>) -> KTable<String, i32> {
+fn minimum(by_key: &KGroupedStream<String, i32>) {
     let daily = by_key.windowed_by(TimeWindows::of(DAY).grace(MINUTE)).aggregate(
         || i32::MAX,
         |_key, value, min: i32| min.min(*value),
@@ -54,7 +55,6 @@ fn minimum(builder: &StreamsBuilder, by_key: &KGroupedStream<String, i32>) -> KT
     streamify(&daily, "min-raw");
     streamify(&daily.suppress(Suppressed::until_window_closes()), "min-suppressed");
     unwindow(&daily).to("min");
-    read_back(builder, "min", Materialized::named("minStoreName"))
 }
 
 fn last_seconds(by_key: &KGroupedStream<String, i32>) {

@@ -232,3 +232,25 @@ fn tables_of_two_builders_are_not_joined() {
     let error = error.to_string();
     assert!(error.contains("two builders"), "{error}");
 }
+
+#[test]
+fn the_result_of_a_join_is_stored_where_serdes_are_given_without_a_name() {
+    let builder = StreamsBuilder::new();
+    let (left, right) = (
+        builder.table::<String, i64>("left"),
+        builder.table::<String, i64>("right"),
+    );
+    left.left_join_with(
+        &right,
+        |_key, left, right| left + right.unwrap_or(&0),
+        streams_dsl::Materialized::with(streams_dsl::serdes::Utf8, streams_dsl::serdes::Long),
+    )
+    .to_stream()
+    .to("out");
+    let text = builder.build().unwrap().describe().to_string();
+    // KTableImpl.doJoin: the store of a `Materialized` without a name has a generated one, before the merge has its number.
+    assert!(
+        text.contains("KTABLE-MERGE-0000000007 (stores: [KTABLE-MERGE-STATE-STORE-0000000006])"),
+        "{text}"
+    );
+}

@@ -92,7 +92,8 @@ fn offline_stages(metadata: &Metadata) -> Result<Vec<Stage>> {
     let mut stages = vec![
         Stage::cargo(
             "libraries with RocksDB and librdkafka",
-            whole().args(["--lib", "--bins"]),
+            // The simulator has a stage of its own, without C++.
+            whole().args(["--lib", "--bins", "--", "--skip", "simulate::"]),
         ),
         Stage::cargo("examples in the documentation", whole().args(["--doc"])),
         test_binary("offline", metadata)?,

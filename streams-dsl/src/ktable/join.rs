@@ -50,7 +50,8 @@ impl<K: 'static, V: Clone + 'static> KTable<K, V> {
         self.join_with(other, join, Materialized::unnamed())
     }
 
-    /// As [`join`](Self::join); the result is stored if `materialized` has a name.
+    /// As [`join`](Self::join); the result is stored if `materialized` has a name or was
+    /// made with serdes, then under a generated name.
     pub fn join_with<VO: 'static, V2: Clone + 'static>(
         &self,
         other: &KTable<K, VO>,
@@ -87,7 +88,8 @@ impl<K: 'static, V: Clone + 'static> KTable<K, V> {
         self.left_join_with(other, join, Materialized::unnamed())
     }
 
-    /// As [`left_join`](Self::left_join); the result is stored if `materialized` has a name.
+    /// As [`left_join`](Self::left_join); the result is stored if `materialized` has a name or was
+    /// made with serdes, then under a generated name.
     pub fn left_join_with<VO: 'static, V2: Clone + 'static>(
         &self,
         other: &KTable<K, VO>,
@@ -125,7 +127,8 @@ impl<K: 'static, V: Clone + 'static> KTable<K, V> {
         self.outer_join_with(other, join, Materialized::unnamed())
     }
 
-    /// As [`outer_join`](Self::outer_join); the result is stored if `materialized` has a name.
+    /// As [`outer_join`](Self::outer_join); the result is stored if `materialized` has a name or was
+    /// made with serdes, then under a generated name.
     pub fn outer_join_with<VO: 'static, V2: Clone + 'static>(
         &self,
         other: &KTable<K, VO>,
@@ -166,7 +169,14 @@ impl<K: 'static, V: Clone + 'static> KTable<K, V> {
             Arc::clone(&flags),
         );
         let other_side = side(&other.key, &self.view, needs.left, turned, Arc::clone(&flags));
-        let stored = materialized.name.clone();
+        // Java stores a join's result whenever a `Materialized` is given, under a generated name if it has none.
+        let stored = materialized.name.clone().or_else(|| {
+            let explicit = materialized.explicit;
+            explicit.then(|| {
+                self.builder
+                    .with(|graph| graph.names.store(Step::TableMerge.prefix(), None))
+            })
+        });
         let merge = merge::factory::<K, V2>(stored.as_deref().map(Arc::from), Arc::clone(&flags));
         let mut sources = self.sources.clone();
         sources.extend(other.sources.iter().filter(|source| !self.sources.contains(source)));
@@ -183,9 +193,6 @@ impl<K: 'static, V: Clone + 'static> KTable<K, V> {
             }
             if !needs.left && same_builder {
                 (other.ask_old)(graph, true);
-            }
-            if stored.is_none() && materialized.explicit {
-                graph.names.burn();
             }
             for stored_by in self.view.stored_by.iter().chain(&other.view.stored_by) {
                 graph.materialize(*stored_by);
