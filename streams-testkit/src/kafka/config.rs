@@ -30,6 +30,8 @@ const SETTINGS: &[(&str, &str)] = &[
     ("share.coordinator.state.topic.num.partitions", "1"),
     // Test data has old event times: with the default of 7 days the broker deletes it at its next check.
     ("log.retention.ms", "-1"),
+    // Changelogs of windows have a retention of their own. The first look comes 5 minutes after the start by default.
+    ("log.retention.check.interval.ms", "86400000"),
     // A group of one member need not wait for others.
     ("group.initial.rebalance.delay.ms", "0"),
     ("group.streams.initial.rebalance.delay.ms", "0"),

@@ -6,8 +6,9 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use streams_core::metrics::{
-    ALL_LATENCY, ALL_TOTAL, ITERATOR_DURATION, METRICS, Metric, NUM_KEYS, PREFIX_SCAN_LATENCY, PREFIX_SCAN_TOTAL,
-    PUNCTUATE_LATENCY, RANGE_LATENCY, RANGE_TOTAL, STORE_RESTORE_LATENCY, TASK_PUNCTUATE_LATENCY,
+    ALL_LATENCY, ALL_TOTAL, FINAL_EMIT_LATENCY, FINAL_EMIT_TOTAL, ITERATOR_DURATION, METRICS, Metric, NUM_KEYS,
+    PREFIX_SCAN_LATENCY, PREFIX_SCAN_TOTAL, PUNCTUATE_LATENCY, RANGE_LATENCY, RANGE_TOTAL, STORE_RESTORE_LATENCY,
+    SUPPRESSION_BUFFER_COUNT, SUPPRESSION_BUFFER_SIZE, SUPPRESSION_EMIT_TOTAL, TASK_PUNCTUATE_LATENCY,
 };
 use streams_testkit::{ChildApp, Exit, RunningApp, wait_until};
 use streams_tests::{broker, unique};
@@ -22,8 +23,9 @@ const READY_LIMIT: Duration = Duration::from_secs(60);
 const BILLED_LIMIT: Duration = Duration::from_secs(120);
 const STOP_LIMIT: Duration = Duration::from_secs(60);
 
-/// What a billing that starts without state never does: punctuate, restore, iterate, keep a store in memory.
-const NOT_HERE: [Metric; 11] = [
+/// What a billing that starts without state never does: punctuate, restore, iterate, keep a store in memory, hold back
+/// results.
+const NOT_HERE: [Metric; 16] = [
     PUNCTUATE_LATENCY,
     TASK_PUNCTUATE_LATENCY,
     STORE_RESTORE_LATENCY,
@@ -35,6 +37,11 @@ const NOT_HERE: [Metric; 11] = [
     PREFIX_SCAN_TOTAL,
     ITERATOR_DURATION,
     NUM_KEYS,
+    SUPPRESSION_EMIT_TOTAL,
+    SUPPRESSION_BUFFER_SIZE,
+    SUPPRESSION_BUFFER_COUNT,
+    FINAL_EMIT_TOTAL,
+    FINAL_EMIT_LATENCY,
 ];
 
 #[test]
