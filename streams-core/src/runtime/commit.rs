@@ -39,7 +39,8 @@ impl StreamThreadCore {
         if self.commit_now {
             return now_ms;
         }
-        let after_ms = if self.settings.commit_adaptive && self.is_caught_up() {
+        // However much the last fetch brought: the next one, which waits until then, tells whether there is more.
+        let after_ms = if self.settings.commit_adaptive && self.buffered() == 0 {
             self.adaptive_pause_ms().min(self.settings.commit_interval_ms)
         } else {
             self.settings.commit_interval_ms
@@ -59,7 +60,7 @@ impl StreamThreadCore {
     /// then throughput counts, and the interval holds.
     fn is_caught_up(&self) -> bool {
         const FEW_RECORDS: usize = 1_000;
-        self.fetched_records <= FEW_RECORDS && self.running().all(|task| task.buffered() == 0)
+        self.fetched_records <= FEW_RECORDS && self.buffered() == 0
     }
 
     /// Whether what is uncommitted has taken all the memory there is for it.

@@ -430,6 +430,25 @@ fn rule_10_a_stream_that_never_pauses_is_committed_before_the_interval_too() {
     assert!((5..=30).contains(&commits), "{commits} commits of 100 records in 0.5 s");
 }
 
+#[test]
+fn rule_10_after_a_burst_the_thread_wakes_before_the_interval_to_see_whether_there_is_more() {
+    let mut world = World::new(copy(), 0);
+    world.settings.commit_interval_ms = 60_000;
+    world.start();
+    world.run_to_end();
+    world.feed((0..3_000).map(|at| ("b", at)));
+    let now_ms = world.now_ms;
+    let process = world.process.as_mut().unwrap();
+    let mut fetched = process.shell.fetch(&world.broker, 3_000);
+    assert!(fetched.iter().map(crate::fetch::Fetched::records).sum::<usize>() > 1_000);
+    process.core.accept(&mut fetched).unwrap();
+    while process.core.buffered() > 0 {
+        process.core.process(now_ms, 4_000).unwrap();
+    }
+    let due_ms = process.core.next_deadline_ms(now_ms).unwrap();
+    assert!(due_ms - now_ms < 1_000, "{} ms", due_ms - now_ms);
+}
+
 /// A record every 5 ms, with so many rounds for each.
 fn commits_of_a_trickle(rounds: usize) -> u64 {
     let mut world = World::new(copy(), 0);
