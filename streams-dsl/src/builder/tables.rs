@@ -8,7 +8,7 @@ use streams_core::serde::{DefaultSerde, OptionSerde};
 use super::StreamsBuilder;
 use crate::config::{Consumed, Materialized};
 use crate::graph::{GlobalTable, Kind, TableSource};
-use crate::ktable::{AskOld, GlobalKTable, KTable, TableFlags, View, source_factory};
+use crate::ktable::{GlobalKTable, KTable, TableFlags, View, ask_stored, source_factory};
 use crate::names::Step;
 use crate::stores::{Shape, StateStore};
 
@@ -54,14 +54,7 @@ impl StreamsBuilder {
             };
             (graph.add(name, &[], Kind::TableSource(Box::new(table))), store_name)
         });
-        let ask_old: AskOld = Arc::new(move |graph, force| {
-            let sends = force || graph.is_materialized(node);
-            if sends {
-                graph.materialize(node);
-                flags.send_old();
-            }
-            sends
-        });
+        let ask_old = ask_stored(node, flags);
         let view = View::of_store(node, &store_name);
         KTable {
             builder: self.shared.clone(),

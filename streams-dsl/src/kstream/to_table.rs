@@ -7,7 +7,7 @@ use streams_core::serde::{DefaultSerde, OptionSerde};
 use super::{KStream, RepartitionParts};
 use crate::config::Materialized;
 use crate::graph::Processor;
-use crate::ktable::{AskOld, KTable, TableFlags, View, source_factory};
+use crate::ktable::{KTable, TableFlags, View, ask_stored, source_factory};
 use crate::names::Step;
 use crate::stores::{Shape, StateStore};
 
@@ -87,14 +87,7 @@ impl<K: 'static, V: Clone + 'static> UpdatesOf<K, V> for KStream<K, Option<V>> {
             }
             (graph.add(name, &[parent], processor), store_name, parent)
         });
-        let ask_old: AskOld = Arc::new(move |graph, force| {
-            let sends = force || graph.is_materialized(node);
-            if sends {
-                graph.materialize(node);
-                flags.send_old();
-            }
-            sends
-        });
+        let ask_old = ask_stored(node, flags);
         let sources = if self.key_changed {
             vec![source]
         } else {

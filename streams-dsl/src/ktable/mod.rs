@@ -31,6 +31,18 @@ pub(crate) use view::{StoreView, TableView, View};
 /// whether it sends them.
 pub(crate) type AskOld = Arc<dyn Fn(&mut Graph, bool) -> bool + Send + Sync>;
 
+/// Of a table that can store its rows: it knows old values if it does.
+pub(crate) fn ask_stored(node: NodeId, flags: Arc<TableFlags>) -> AskOld {
+    Arc::new(move |graph, force| {
+        let sends = force || graph.is_materialized(node);
+        if sends {
+            graph.materialize(node);
+            flags.send_old();
+        }
+        sends
+    })
+}
+
 /// A table: for each key the last value; an update replaces it, a null value deletes it.
 ///
 /// A handle: using it twice attaches two steps to the same table. Values of a table are never null, so closures get a

@@ -12,7 +12,7 @@ use super::wire::{Answer, AnswerSerde, Message, MessageSerde};
 use super::{foreign_table, receive};
 use crate::config::{KeyPartitioner, Materialized, TableJoined};
 use crate::graph::{Graph, Kind, NodeId, Processor, Repartition};
-use crate::ktable::{AskOld, KTable, TableFlags, View, source_factory};
+use crate::ktable::{KTable, TableFlags, View, ask_stored, source_factory};
 use crate::names::{ForeignNames, Step};
 use crate::stores::{Shape, StateStore, Stores};
 
@@ -93,22 +93,10 @@ impl<K: 'static, V: Clone + 'static> KTable<K, V> {
             value,
             sources,
             view: View::of_store(node, &store_name),
-            ask_old: asks(node, flags),
+            ask_old: ask_stored(node, flags),
             closing: self.closing,
         }
     }
-}
-
-/// The result knows old values if its rows are stored, as a table that is read from a topic.
-fn asks(node: NodeId, flags: Arc<TableFlags>) -> AskOld {
-    Arc::new(move |graph, force| {
-        let sends = force || graph.is_materialized(node);
-        if sends {
-            graph.materialize(node);
-            flags.send_old();
-        }
-        sends
-    })
 }
 
 fn group(graph: &mut Graph, sources: &[NodeId], topic: NodeId) {
